@@ -1,0 +1,82 @@
+"""Which keys pull an anchor and which push it: one function a strategy (Table 6)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Masks = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The relations between anchors and keys that a strategy chooses from, each (B, K) bool."""
+
+    same: Tensor  # equal pseudo-label
+    both_confident: Tensor
+    own: Tensor  # the key is the anchor's own other view
+
+
+def ours(pairs: Pairs) -> Masks:
+    """Confident keys of the anchor's class pull, other classes push, the rest is left out."""
+    return (pairs.same & pairs.both_confident) | pairs.own, ~pairs.same & ~pairs.own
+
+
+def hcp(pairs: Pairs) -> Masks:
+    """High-confidence positives: as ours, and every other key pushes."""
+    positive, _ = ours(pairs)
+    return positive, ~positive
+
+
+def hcpn(pairs: Pairs) -> Masks:
+    """High-confidence positives and negatives: the unconfident take no part on either side."""
+    return pairs.same & pairs.both_confident, ~pairs.same & pairs.both_confident
+
+
+def supcon(pairs: Pairs) -> Masks:
+    """Equal label pulls, other label pushes, whatever the confidence."""
+    positive = pairs.same | pairs.own
+    return positive, ~positive
+
+
+def unsupcon(pairs: Pairs) -> Masks:
+    """Only the anchor's own key pulls, every other pushes."""
+    return pairs.own, ~pairs.own
+
+
+# `true` is SupCon on true labels: the caller gives those in place of the pseudo-labels.
+SELECTIONS: dict[str, Callable[[Pairs], Masks]] = {
+    "ours": ours,
+    "hcp": hcp,
+    "hcpn": hcpn,
+    "supcon": supcon,
+    "unsupcon": unsupcon,
+    "true": supcon,
+}
+
+
+def contrast_masks(
+    strategy: str,
+    pseudo_labels: Tensor,
+    confident: Tensor,
+    key_labels: Tensor,
+    key_confident: Tensor,
+    key_valid: Tensor,
+    own_key: Tensor,
+) -> Masks:
+    """The positive and the negative keys of each anchor, two disjoint (B, K) bool masks.
+
+    pseudo_labels, confident (B,) of the anchors; key_labels, key_confident, key_valid (K,) of
+    the keys; own_key (B,) the column of an anchor's own key. An invalid key is in neither.
+    """
+    if strategy not in SELECTIONS:
+        raise ValueError(f"unknown selection {strategy!r}; there are {', '.join(SELECTIONS)}")
+    columns = torch.arange(len(key_labels), device=key_labels.device)
+    pairs = Pairs(
+        same=pseudo_labels[:, None] == key_labels[None, :],
+        both_confident=confident[:, None] & key_confident[None, :],
+        own=own_key[:, None] == columns[None, :],
+    )
+    positive, negative = SELECTIONS[strategy](pairs)
+    return positive & key_valid[None, :], negative & key_valid[None, :]

@@ -1,0 +1,25 @@
+"""Mistakes and failures that a user is told about in one line, without a traceback."""
+
+
+class ConcontError(Exception):
+    """Something failed; the message says what and how to mend it."""
+
+    exit_code = 1
+
+
+class UsageError(ConcontError):
+    """The command or the configuration asks for something that cannot be."""
+
+    exit_code = 2
+
+
+class DataError(ConcontError):
+    """A data file does not hold what it must; the message names the file, row or key."""
+
+
+class NonFiniteLoss(ConcontError):
+    """Training met a loss that is not a finite number."""
+
+
+class Interrupted(ConcontError):
+    """The user or the system asked the run to stop; its checkpoint is written."""

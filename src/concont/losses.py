@@ -1,0 +1,78 @@
+"""The paper's loss terms as pure functions of tensors; each returns one value a row."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def partial_cross_entropy(logits: Tensor, candidates: Tensor) -> Tensor:
+    """Eq. 1: `-log` of the probability that falls on the candidate set, a row (B,).
+
+    logits (B, C) float; candidates (B, C) bool, at least one a row. Exactly 0, with gradient 0,
+    where every class is a candidate.
+    """
+    everything = candidates.all(dim=1)  # (B,) unlabelled rows
+    inside = logits.masked_fill(~candidates, -torch.inf).logsumexp(dim=1)
+    # An unlabelled row has nothing outside; it keeps its logits so that no gradient is 0 * inf.
+    outside = logits.masked_fill(candidates & ~everything[:, None], -torch.inf).logsumexp(dim=1)
+    # log(in + out) - log(in) = softplus(log out - log in): no rounding below 0 near certainty.
+    return torch.where(everything, 0.0, F.softplus(outside - inside))
+
+
+def uniform_cross_entropy(logits: Tensor, candidates: Tensor) -> Tensor:
+    """Cross-entropy to the uniform distribution over the candidates (Table 4, w/o L_part), (B,).
+
+    0 where every class is a candidate: only partial rows carry it.
+    """
+    target = candidates / candidates.sum(dim=1, keepdim=True).to(logits.dtype)  # (B, C)
+    loss = -(target * logits.log_softmax(dim=1)).sum(dim=1)
+    return torch.where(candidates.all(dim=1), 0.0, loss)
+
+
+def consistency_loss(logits: Tensor, target: Tensor, confident: Tensor) -> Tensor:
+    """Eq. 3: divergence of the strong view from its target, on confident rows only (B,).
+
+    logits (B, C) of the strong view; target (B, C) a distribution without gradient; confident
+    (B,) bool. With a one-hot target the divergence is the cross-entropy.
+    """
+    log_probs = logits.log_softmax(dim=1)
+    entropy = torch.special.entr(target).sum(dim=1)
+    divergence = -(target * log_probs).sum(dim=1) - entropy
+    return torch.where(confident, divergence, 0.0)
+
+
+def contrastive_loss(
+    queries: Tensor, keys: Tensor, positive: Tensor, negative: Tensor, temperature: float
+) -> Tensor:
+    """Eq. 4: mean over an anchor's positives of their log-ratio, (B,); 0 without positives.
+
+    queries (B, D) and keys (K, D) unit rows; positive and negative (B, K) bool, disjoint. The
+    denominator holds positives and negatives; every other pair takes no part.
+    """
+    similarity = queries @ keys.T / temperature  # (B, K)
+    n_positive = positive.sum(dim=1)  # (B,)
+    none = n_positive == 0
+    # An anchor without positives keeps all pairs: its finite value is replaced by 0 below.
+    taking_part = positive | negative | none[:, None]
+    log_total = similarity.masked_fill(~taking_part, -torch.inf).logsumexp(dim=1)
+    mean_positive = (similarity * positive).sum(dim=1) / n_positive.clamp(min=1)
+    return torch.where(none, 0.0, log_total - mean_positive)
+
+
+def mean_over_batch(rows: Tensor, candidates: Tensor) -> Tensor:
+    """The mean over every row; the unlabelled ones count in the denominator."""
+    return rows.mean()
+
+
+def mean_over_partial(rows: Tensor, candidates: Tensor) -> Tensor:
+    """The mean over the rows that have a candidate set; 0 where there is none."""
+    partial = ~candidates.all(dim=1)
+    return (rows * partial).sum() / partial.sum().clamp(min=1)
+
+
+PART_MEANS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "batch": mean_over_batch,
+    "partial": mean_over_partial,
+}

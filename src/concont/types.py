@@ -1,0 +1,111 @@
+"""The records that cross layers and the contract of a method.
+
+Shape letters, everywhere: B batch, C classes, D embedding, K keys, N training rows, H W image.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Protocol, runtime_checkable
+
+from annotated_types import Ge, Gt, Le, Lt
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+NonNegative = Annotated[float, Ge(0), Lt(math.inf)]
+Positive = Annotated[float, Gt(0), Lt(math.inf)]
+Count = Annotated[int, Ge(0)]
+AtLeastOne = Annotated[int, Ge(1)]
+Share = Annotated[float, Ge(0), Le(1)]
+Fraction = Annotated[float, Ge(0), Lt(1)]
+State = dict[str, "Tensor"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one step learns from: rows of the training set and their views."""
+
+    index: "Tensor"  # (B,) rows of the training set
+    candidates: "Tensor"  # (B, C) bool; all True where the row is unlabelled
+    views: Mapping[str, "Tensor"]  # name -> (B, channels, H, W) in [0, 1]
+    truth: "Tensor"  # (B,) true labels, -1 unknown; for logging and for bounds that declare it
+
+
+@dataclass(frozen=True)
+class StepOut:
+    """What a method makes of a batch; nothing in it has been written anywhere yet."""
+
+    total: "Tensor"  # () the loss that is minimised
+    terms: Mapping[str, "Tensor"] = field(default_factory=dict)  # unweighted, detached
+    metrics: Mapping[str, tuple["Tensor", "Tensor"]] = field(default_factory=dict)  # sum, count
+    memory: Mapping[str, "Tensor"] = field(default_factory=dict)  # what `commit` stores
+
+
+class Net(Protocol):
+    """A network in three parts, so that a method runs only the parts it needs."""
+
+    def features(self, *views: "Tensor") -> tuple["Tensor", ...]:
+        """Features of each view; all of them pass as one batch."""
+        ...
+
+    def logits(self, features: "Tensor") -> "Tensor":
+        """Class scores (B, C), float32."""
+        ...
+
+    def embed(self, features: "Tensor") -> "Tensor":
+        """Unit rows (B, D), float32."""
+        ...
+
+
+@dataclass(frozen=True)
+class Nets:
+    """The online network and its running average (the online one where a method has none)."""
+
+    online: "Net"
+    key: "Net"
+
+    @property
+    def modules(self) -> dict[str, "nn.Module"]:
+        """The distinct modules by name, for saving and moving."""
+        found: dict[str, nn.Module] = {"online": self.online}  # type: ignore[dict-item]
+        if self.key is not self.online:
+            found["key"] = self.key  # type: ignore[assignment]
+        return found
+
+
+@runtime_checkable
+class Method(Protocol):
+    """A frozen dataclass of hyper-parameters that turns a batch into a loss."""
+
+    @property
+    def name(self) -> str:
+        """What `--method` calls it."""
+        ...
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """Names of the views that a batch must hold."""
+        ...
+
+    @property
+    def key_momentum(self) -> float | None:
+        """How slowly the key network follows the online one; None without a key network."""
+        ...
+
+    @property
+    def wants_unlabeled(self) -> bool:
+        """Whether it is meant to see images without labels, unless the user says otherwise."""
+        ...
+
+    def init_state(self, rows: int, classes: int, dim: int) -> State:
+        """Everything that outlives a step, flat, so that saving it needs no knowledge of it."""
+        ...
+
+    def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
+        """The loss of a batch; reads `state`, writes nothing."""
+        ...
+
+    def commit(self, state: State, out: StepOut) -> None:
+        """Write `out.memory` into `state`, in place, after the optimiser's step."""
+        ...

@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def toy_arrays():
+    """Forty 8 x 8 grey images of two easy classes, with a test set."""
+    stream = np.random.RandomState(0)
+    labels = np.arange(60) % 2
+    images = stream.randint(0, 60, (60, 8, 8)).astype(np.uint8)
+    images[labels == 1, :, 4:] += 150
+    return {
+        "x_train": images[:40],
+        "y_train": labels[:40],
+        "x_test": images[40:],
+        "y_test": labels[40:],
+    }
+
+
+@pytest.fixture
+def toy_npz(tmp_path, toy_arrays):
+    path = tmp_path / "toy.npz"
+    np.savez(path, **toy_arrays)
+    return path
+
+
+@pytest.fixture
+def toy_config():
+    """Settings under which forty tiny images train in a moment."""
+    return {
+        "data": {"labeled": 0.5, "ambiguity": 0.3},
+        "views": {
+            "flip": False,
+            "weak": {"crop": [0.9, 1.0]},
+            "strong": {"crop": [0.8, 1.0], "operations": ["rotate", "contrast"], "draws": 1},
+        },
+        "model": {"name": "small", "width": 4, "hidden": 8, "embedding": 8},
+        "method": {"name": "concont", "queue": 32, "momentum": 0.9},
+        "optimizer": {"lr": 0.05},
+        "train": {"epochs": 3, "batch_size": 16, "device": "cpu", "checkpoint_every": 0},
+    }
