@@ -1,0 +1,178 @@
+"""ConCont: controller-guided partial label consistency regularisation (the paper's method)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from concont.balance import AdaptiveThresholds
+from concont.contrast import contrast_masks
+from concont.controller import Verdict, judge
+from concont.losses import (
+    PART_MEANS,
+    consistency_loss,
+    contrastive_loss,
+    partial_cross_entropy,
+    uniform_cross_entropy,
+)
+from concont.memory import EMPTY, empty_queue, push_
+from concont.types import Batch, Count, Fraction, Nets, NonNegative, Positive, State, StepOut
+
+PART_LOSSES = {"partial": partial_cross_entropy, "uniform": uniform_cross_entropy}
+
+
+@dataclass(frozen=True)
+class ConCont:
+    """Eq. 5: the partial loss, and consistency of labels and of representations."""
+
+    name: Literal["concont"] = "concont"
+    branches: Literal["three", "two"] = "three"
+    part_loss: Literal["partial", "uniform", "none"] = "partial"
+    part_mean: Literal["batch", "partial"] = "batch"
+    label_weight: NonNegative = 1.0  # lambda in Eq. 5
+    repr_weight: NonNegative = 0.1  # mu in Eq. 5
+    pseudo: Literal["hard", "soft"] = "hard"
+    teacher: Literal["online", "momentum"] = "online"  # whose weak view gives the pseudo-labels
+    score_weights: tuple[NonNegative, NonNegative, NonNegative] = (1.0, 1.0, 1.0)  # Eq. 2
+    balance: Literal["adaptive", "fixed"] = "adaptive"
+    threshold: NonNegative = 0.8  # tau at the start
+    threshold_lower: NonNegative = 0.5  # tau_l in Eq. 8
+    threshold_upper: NonNegative = 0.95  # tau_u in Eq. 8
+    threshold_rate: NonNegative = 1.0  # gamma in Eq. 7
+    selection: Literal["ours", "hcp", "hcpn", "supcon", "unsupcon", "true"] = "ours"
+    temperature: Positive = 0.07  # t in Eq. 4
+    queue: Count = 8192
+    momentum: Fraction = 0.999  # of the key network
+
+    wants_unlabeled = True
+
+    def __post_init__(self) -> None:
+        if not self.threshold_lower <= self.threshold <= self.threshold_upper:
+            raise ValueError(
+                f"threshold {self.threshold} must lie in threshold_lower..threshold_upper, "
+                f"{self.threshold_lower}..{self.threshold_upper}"
+            )
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The weak view, the strong one, and with three branches a second strong draw."""
+        return ("weak", "strong", "strong2") if self.branches == "three" else ("weak", "strong")
+
+    @property
+    def key_momentum(self) -> float | None:
+        """The key network follows at this pace."""
+        return self.momentum
+
+    def init_state(self, rows: int, classes: int, dim: int) -> State:
+        """One threshold a class, and an empty queue of keys."""
+        return {"tau": torch.full((classes,), self.threshold), **empty_queue(self.queue, dim)}
+
+    def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
+        """Eqs. 1-5 on one batch."""
+        # One pass for both views, so that all their rows share one set of BatchNorm statistics.
+        weak, strong = nets.online.features(batch.views["weak"], batch.views["strong"])
+        logits_weak, logits_strong = nets.online.logits(weak), nets.online.logits(strong)
+        keys, teacher_logits = self._key_pass(nets, batch)
+
+        guess = logits_weak.detach() if teacher_logits is None else teacher_logits
+        probs = guess.softmax(dim=1)
+        verdict = judge(probs, batch.candidates, state["tau"], self.score_weights)  # Eq. 2
+        target = self._target(probs, batch.candidates, verdict)
+        labels = batch.truth if self.selection == "true" else verdict.label
+
+        part = self._part(logits_weak, batch.candidates)  # Eq. 1
+        label_level = consistency_loss(logits_strong, target, verdict.confident).mean()  # Eq. 3
+        repr_level = self._contrast(nets.online.embed(strong), keys, labels, verdict, state).mean()
+        total = part + self.label_weight * label_level + self.repr_weight * repr_level  # Eq. 5
+
+        return StepOut(
+            total=total,
+            terms={
+                "loss_part": part.detach(),
+                "loss_reg": label_level.detach(),
+                "loss_contrast": repr_level.detach(),
+            },
+            metrics=_quality(verdict, batch.truth),
+            memory={
+                "keys": keys,
+                "label": labels,
+                "confident": verdict.confident,
+                "pseudo": verdict.label,
+            },
+        )
+
+    def commit(self, state: State, out: StepOut) -> None:
+        """Move the thresholds (Eqs. 7, 8) and queue the keys."""
+        memory = out.memory
+        if self.balance == "adaptive":
+            thresholds = AdaptiveThresholds(
+                len(state["tau"]),
+                self.threshold,
+                self.threshold_lower,
+                self.threshold_upper,
+                self.threshold_rate,
+                values=state["tau"],
+            )
+            thresholds.update(memory["pseudo"], memory["confident"])
+        push_(state, memory["keys"], memory["label"], memory["confident"])
+
+    def _key_pass(self, nets: Nets, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """Keys z' (B, D), and the momentum network's weak logits where it is the teacher."""
+        key_view = "strong2" if self.branches == "three" else "weak"
+        wanted = ["weak", key_view] if self.teacher == "momentum" else [key_view]
+        names = list(dict.fromkeys(wanted))  # two branches: one view serves both
+        with torch.no_grad():
+            passed = nets.key.features(*(batch.views[name] for name in names))
+            features = dict(zip(names, passed, strict=True))
+            logits = nets.key.logits(features["weak"]) if self.teacher == "momentum" else None
+            return nets.key.embed(features[key_view]), logits
+
+    def _target(self, probs: Tensor, candidates: Tensor, verdict: Verdict) -> Tensor:
+        """What the strong view is held against (B, C): one-hot, or the masked distribution."""
+        hard = F.one_hot(verdict.label, candidates.shape[1]).to(probs.dtype)
+        if self.pseudo == "hard":
+            return hard
+        inside = probs * candidates
+        mass = inside.sum(dim=1, keepdim=True)
+        return torch.where(mass > 0, inside / mass, hard)
+
+    def _part(self, logits: Tensor, candidates: Tensor) -> Tensor:
+        """Eq. 1, or what an ablation puts in its place."""
+        if self.part_loss == "none":
+            return logits.new_zeros(())
+        rows = PART_LOSSES[self.part_loss](logits, candidates)
+        return PART_MEANS[self.part_mean](rows, candidates)
+
+    def _contrast(
+        self, queries: Tensor, keys: Tensor, labels: Tensor, verdict: Verdict, state: State
+    ) -> Tensor:
+        """Eq. 4 (B,) against this batch's keys, then the queue's."""
+        key_labels = torch.cat([labels, state["queue_label"]])  # (K,)
+        positive, negative = contrast_masks(
+            self.selection,
+            labels,
+            verdict.confident,
+            key_labels,
+            torch.cat([verdict.confident, state["queue_confident"]]),
+            key_valid=key_labels != EMPTY,
+            own_key=torch.arange(len(labels), device=labels.device),
+        )
+        all_keys = torch.cat([keys, state["queue_z"]])  # (K, D)
+        return contrastive_loss(queries, all_keys, positive, negative, self.temperature)
+
+
+def _quality(verdict: Verdict, truth: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+    """Sums and counts for the log; the only use of true labels here."""
+    known = truth >= 0
+    right = (verdict.label == truth) & known
+    sure = verdict.confident & known
+    return {
+        "confident": (
+            verdict.confident.sum(),
+            verdict.confident.new_tensor(len(truth), dtype=torch.long),
+        ),
+        "pseudo_accuracy": (right.sum(), known.sum()),
+        "confident_precision": ((right & sure).sum(), sure.sum()),
+    }

@@ -1,0 +1,33 @@
+"""The partial cross-entropy alone, on the weak view: the plain way to learn from candidate sets."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from concont.losses import PART_MEANS, partial_cross_entropy
+from concont.types import Batch, Nets, State, StepOut
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Eq. 1 and nothing else."""
+
+    name: Literal["partial"] = "partial"
+    part_mean: Literal["batch", "partial"] = "batch"
+
+    views = ("weak",)
+    key_momentum = None
+    wants_unlabeled = False
+
+    def init_state(self, rows: int, classes: int, dim: int) -> State:
+        """Nothing outlives a step."""
+        return {}
+
+    def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
+        """The mean of Eq. 1 over the batch, or over its partial rows."""
+        (features,) = nets.online.features(batch.views["weak"])
+        rows = partial_cross_entropy(nets.online.logits(features), batch.candidates)
+        loss = PART_MEANS[self.part_mean](rows, batch.candidates)
+        return StepOut(total=loss, terms={"loss_part": loss.detach()})
+
+    def commit(self, state: State, out: StepOut) -> None:
+        """Nothing to store."""

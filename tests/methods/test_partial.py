@@ -1,0 +1,25 @@
+import pytest
+
+import oracles
+from concont.methods.partial import Partial
+from concont.types import Nets
+from toys import LinearNet, problem
+
+
+@pytest.mark.parametrize("mean", ["batch", "partial"])
+def test_the_loss_is_the_mean_of_eq_1_on_the_weak_view(mean):
+    net, batch = LinearNet(2), problem()
+    out = Partial(part_mean=mean).losses(Nets(net, net), {}, batch)
+    logits = net.logits(batch.views["weak"].flatten(1)).tolist()
+    rows = oracles.partial_cross_entropy(logits, batch.candidates.tolist())
+    n_partial = sum(not all(row) for row in batch.candidates.tolist())
+    expected = sum(rows) / (n_partial if mean == "partial" else len(rows))
+    assert out.total.item() == pytest.approx(expected)
+    assert out.terms["loss_part"].item() == pytest.approx(expected)
+
+
+def test_it_needs_one_view_and_no_memory():
+    method = Partial()
+    assert method.views == ("weak",)
+    assert method.init_state(10, 3, 4) == {}
+    assert method.key_momentum is None

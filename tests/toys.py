@@ -1,0 +1,41 @@
+"""Networks and batches small enough to follow by hand."""
+
+import torch
+import torch.nn.functional as F
+
+from concont.types import Batch
+
+B, C, D = 6, 4, 5
+
+
+class LinearNet:
+    """Class scores and embeddings straight off the pixels; remembers what passed together."""
+
+    def __init__(self, seed):
+        generator = torch.Generator().manual_seed(seed)
+        self.scores = torch.randn(9, C, generator=generator, dtype=torch.float64)
+        self.body = torch.randn(9, D, generator=generator, dtype=torch.float64)
+        self.passes = []
+
+    def features(self, *views):
+        self.passes.append(len(views))
+        return tuple(view.flatten(1) for view in views)
+
+    def logits(self, features):
+        return features @ self.scores
+
+    def embed(self, features):
+        return F.normalize(features @ self.body, dim=1)
+
+
+def problem(seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    candidates = torch.rand(B, C, generator=generator) < 0.5
+    candidates[torch.arange(B), torch.randint(C, (B,), generator=generator)] = True
+    candidates[:2] = True
+    views = {
+        name: torch.randn(B, 1, 3, 3, generator=generator, dtype=torch.float64)
+        for name in ("weak", "strong", "strong2")
+    }
+    truth = torch.randint(C, (B,), generator=generator)
+    return Batch(torch.arange(B), candidates, views, truth)
