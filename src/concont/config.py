@@ -1,0 +1,179 @@
+"""From built-in defaults, a recipe, flags and `--set` to checked settings, in that order."""
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from concont.errors import UsageError
+from concont.methods import METHODS
+from concont.settings import NAMED_SOURCES, Data, Model, Optimizer, Settings, Train, Views
+from concont.types import Method
+
+SECTIONS: dict[str, type] = {
+    "data": Data,
+    "views": Views,
+    "model": Model,
+    "optimizer": Optimizer,
+    "train": Train,
+}
+Plain = dict[str, Any]
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2's numbers: `1e-3` is one, which PyYAML alone reads as text."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"),
+    list("-+.0123456789"),
+)
+
+
+def read_yaml(text: str, where: str) -> Any:
+    """Plain values from YAML text; `where` names it in an error."""
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{where} is not valid YAML: {error}") from None
+
+
+def write_yaml(settings: Settings) -> str:
+    """The complete configuration as text that `--recipe` reads back."""
+    return yaml.safe_dump(settings.as_dict(), sort_keys=False, default_flow_style=None)
+
+
+def recipe_names() -> list[str]:
+    """The recipes that ship with the package."""
+    folder = resources.files("concont.recipes")
+    return sorted(p.name[:-5] for p in folder.iterdir() if p.name.endswith(".yaml"))
+
+
+def read_recipe(name: str) -> Plain:
+    """A shipped recipe by name, or a YAML file by path."""
+    if name in recipe_names():
+        text = resources.files("concont.recipes").joinpath(f"{name}.yaml").read_text("utf-8")
+    elif Path(name).is_file():
+        text = Path(name).read_text("utf-8")
+    else:
+        raise UsageError(
+            f"no recipe {name!r}: neither a file nor one of {', '.join(recipe_names())}"
+        )
+    content = read_yaml(text, f"recipe {name}")
+    if not isinstance(content, dict):
+        raise UsageError(f"recipe {name} must hold sections such as 'train:', found none")
+    return content
+
+
+def parse_assignments(assignments: Iterable[str]) -> Plain:
+    """`["train.epochs=5", ...]` as nested sections."""
+    result: Plain = {}
+    for text in assignments:
+        path, equals, value = text.partition("=")
+        names = path.strip().split(".")
+        if not equals or len(names) < 2 or not all(names):
+            raise UsageError(f"--set {text}: write it as section.key=value, e.g. train.epochs=5")
+        inner = result
+        for name in names[:-1]:
+            inner = inner.setdefault(name, {})
+        inner[names[-1]] = read_yaml(value, f"--set {text}")
+    return result
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Plain:
+    """`over` laid on `base`, section by section; what both hold as mappings is merged."""
+    merged = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = merge(merged[key], value) if both else value
+    return merged
+
+
+def resolve(
+    flags: Mapping[str, Any], recipe: str | None = None, assignments: Iterable[str] = ()
+) -> Settings:
+    """The settings of a run: defaults, then the recipe, then flags and `--set`."""
+    asked = merge(flags, parse_assignments(assignments))
+    source = _section(asked, "data").get("source") or ""
+    name = recipe or (source if source in NAMED_SOURCES else "default")
+    base = read_recipe(name)
+    chosen = _section(asked, "method").get("name")
+    if chosen is not None and chosen != _section(base, "method").get("name", "concont"):
+        base = {**base, "method": {}}  # a recipe's method settings are those of its own method
+    return check({**merge(base, asked), "recipe": _label(name)})
+
+
+def check(plain: Mapping[str, Any]) -> Settings:
+    """Typed settings from plain values; refuses unknown keys, wrong types, values out of range."""
+    known = [*SECTIONS, "method", "recipe"]
+    for name in plain:
+        if name not in known:
+            raise UsageError(f"unknown section {name}{_nearest(name, known)}")
+    method = _check_method(plain)
+    sections = {name: _check_section(name, kind, plain) for name, kind in SECTIONS.items()}
+    if sections["data"].unlabeled is None:
+        sections["data"] = replace(sections["data"], unlabeled=method.wants_unlabeled)
+    return Settings(method=method, recipe=str(plain.get("recipe", "default")), **sections)
+
+
+def _check_method(plain: Mapping[str, Any]) -> Method:
+    name = _section(plain, "method").get("name", "concont")
+    if name not in METHODS:
+        raise UsageError(f"method.name is {name!r}; it must be one of {', '.join(METHODS)}")
+    method: Method = _check_section("method", METHODS[name], plain)
+    return method
+
+
+def _check_section(name: str, kind: type, plain: Mapping[str, Any]) -> Any:
+    values = _section(plain, name)
+    _refuse_unknown(kind, values, name)
+    try:
+        # JSON's strict mode: no text for a number, no number for a bool, but lists for tuples.
+        return TypeAdapter(kind).validate_json(json.dumps(values), strict=True)
+    except ValidationError as error:
+        raise UsageError("\n".join(_explain(name, e) for e in error.errors())) from None
+    except TypeError as error:
+        raise UsageError(f"{name}: {error}") from None
+
+
+def _section(plain: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    values = plain.get(name) or {}
+    if not isinstance(values, Mapping):
+        raise UsageError(f"section {name} is {values!r}; it must hold key: value lines")
+    return values
+
+
+def _refuse_unknown(kind: type, values: Mapping[str, Any], path: str) -> None:
+    hints = get_type_hints(kind)
+    known = [f.name for f in fields(kind)]
+    for key, value in values.items():
+        if key not in known:
+            raise UsageError(f"unknown setting {path}.{key}{_nearest(str(key), known)}")
+        if is_dataclass(hints[key]) and isinstance(value, Mapping):
+            _refuse_unknown(hints[key], value, f"{path}.{key}")
+
+
+def _explain(section: str, error: Any) -> str:
+    path = ".".join([section, *(str(part) for part in error["loc"])])
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "value_error":
+        return f"{path}: {message}"
+    return f"{path} is {json.dumps(error['input'])}: {message[0].lower()}{message[1:]}"
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}"
+
+
+def _label(recipe: str) -> str:
+    """How a record calls a recipe: its name, never a path."""
+    return recipe if recipe in recipe_names() else Path(recipe).stem

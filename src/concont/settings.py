@@ -1,0 +1,167 @@
+"""Every setting of a run but the method's own, as frozen records; YAML and hash of the whole."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from concont.types import (
+    AtLeastOne,
+    Count,
+    Fraction,
+    Method,
+    NonNegative,
+    Positive,
+    Share,
+)
+
+Operation = Literal[
+    "identity",
+    "autocontrast",
+    "equalize",
+    "rotate",
+    "posterize",
+    "solarize",
+    "color",
+    "contrast",
+    "brightness",
+    "sharpness",
+    "shear_x",
+    "shear_y",
+    "translate_x",
+    "translate_y",
+]
+Span = tuple[NonNegative, NonNegative]
+NAMED_SOURCES = ("digits",)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Which images, and which of them keep which candidate set."""
+
+    source: str = ""
+    root: str | None = None
+    labeled: float | None = None  # share up to 1, or a count from 2 on; None: all that are known
+    ambiguity: Fraction | None = None  # q: chance that a wrong label joins the set; None: 0
+    unlabeled: bool | None = None  # keep the other images, without labels; None: the method's way
+    seed: int = 1  # of split and candidate sets
+    stratified: bool = False  # draw the labelled images class by class
+    at_least_two: bool = False  # no set of a single label (PRODEN's and DPLL's way)
+    holdout: Fraction = 0.0  # share of the training images to evaluate on instead of the test set
+
+    def __post_init__(self) -> None:
+        count = self.labeled
+        if count is not None and not (0 < count <= 1 or (count >= 2 and count == int(count))):
+            allowed = "a share above 0 and up to 1, or a whole number from 2 on"
+            raise ValueError(f"labeled is {count:g}; it must be {allowed}")
+
+
+@dataclass(frozen=True)
+class View:
+    """One kind of random view: a crop, some operations of RandAugment, a hole."""
+
+    crop: Span = (1.0, 1.0)  # area kept by the random resized crop
+    ratio: Span = (3 / 4, 4 / 3)  # width : height of the crop
+    operations: tuple[Operation, ...] = ()
+    draws: Count = 0  # operations an image, with replacement
+    rotate: NonNegative = 30.0  # degrees, either way
+    shear: NonNegative = 0.3
+    translate: Share = 0.3  # of the size
+    enhance: Span = (0.1, 1.9)  # factor of color, contrast, brightness, sharpness
+    posterize: Span = (4, 8)  # bits kept
+    solarize: Span = (0, 256)  # values from here on are turned over
+    cutout: Span = (0, 0)  # side of the grey square in pixels
+
+    def __post_init__(self) -> None:
+        for name in ("crop", "ratio", "enhance", "posterize", "solarize", "cutout"):
+            low, high = getattr(self, name)
+            if low > high:
+                raise ValueError(f"{name} is {low:g} to {high:g}; give the smaller first")
+        if not 0 < self.crop[0] <= self.crop[1] <= 1:
+            raise ValueError(f"crop is {self.crop}; it must be two shares above 0 and up to 1")
+        if self.ratio[0] <= 0:
+            raise ValueError(f"ratio is {self.ratio}; it must be above 0")
+        if self.draws and not self.operations:
+            raise ValueError("draws needs a list of operations to draw from")
+
+
+ALL_OPERATIONS: tuple[Operation, ...] = Operation.__args__  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Views:
+    """The weak and the strong view; `flip` holds for both."""
+
+    flip: bool = True
+    weak: View = View(crop=(0.5, 1.0))
+    strong: View = View(crop=(0.2, 1.0), operations=ALL_OPERATIONS, draws=2, cutout=(16, 16))
+
+
+@dataclass(frozen=True)
+class Model:
+    """Backbone and heads."""
+
+    name: Literal["resnet18", "small"] = "resnet18"
+    width: AtLeastOne = 32  # channels of the small network's first layer
+    hidden: AtLeastOne = 512  # of the projection head
+    embedding: AtLeastOne = 64  # D
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """Stochastic gradient descent; the rate falls to 0 along a cosine over the run."""
+
+    lr: Positive = 0.01
+    momentum: Fraction = 0.9
+    weight_decay: NonNegative = 1e-3
+    nesterov: bool = False
+
+    def __post_init__(self) -> None:
+        if self.nesterov and self.momentum == 0:
+            raise ValueError("nesterov needs a momentum above 0")
+
+
+@dataclass(frozen=True)
+class Train:
+    """Length, batches, and what is written when."""
+
+    epochs: AtLeastOne = 800
+    batch_size: AtLeastOne = 256
+    partial_share: Share | None = None  # of each batch; None: one shuffle of all rows
+    seed: int = 1  # of weights, order and views
+    evaluate_every: AtLeastOne = 1  # epochs
+    checkpoint_every: NonNegative = 60.0  # seconds; 0: at every epoch's end
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    deterministic: bool = False
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All of a run's settings; what `config.yaml` holds."""
+
+    method: Method
+    data: Data = field(default_factory=Data)
+    views: Views = field(default_factory=Views)
+    model: Model = field(default_factory=Model)
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    train: Train = field(default_factory=Train)
+    recipe: str = "default"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, sections in the order in which data flows."""
+        plain = json.loads(json.dumps(asdict(self)))
+        order = ("recipe", "data", "views", "model", "method", "optimizer", "train")
+        return {name: plain[name] for name in order}
+
+    def hash(self, data_digest: str | None = None) -> str:
+        """What a result is identified by: all settings that can change it, and no path.
+
+        Data that has no name of its own is known by the digest of its content.
+        """
+        plain = self.as_dict()
+        del plain["recipe"], plain["data"]["root"]
+        if plain["data"]["source"] not in NAMED_SOURCES:
+            plain["data"]["source"] = data_digest
+        for name in ("device", "checkpoint_every"):
+            del plain["train"][name]
+        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

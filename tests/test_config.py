@@ -1,0 +1,111 @@
+import pytest
+import yaml
+
+from concont.config import check, merge, parse_assignments, recipe_names, resolve, write_yaml
+from concont.errors import UsageError
+from concont.methods.concont import ConCont
+from concont.methods.partial import Partial
+
+
+def test_defaults_then_recipe_then_flags():
+    settings = resolve({"data": {"source": "digits", "ambiguity": 0.5}}, None, ["train.epochs=7"])
+    assert settings.recipe == "digits"
+    assert settings.data.labeled == 0.1  # the recipe's
+    assert settings.data.ambiguity == 0.5  # a flag's
+    assert settings.train.epochs == 7
+    assert settings.optimizer.momentum == 0.9  # the default
+
+
+def test_other_data_takes_the_default_recipe():
+    settings = resolve({"data": {"source": "mine.npz"}})
+    assert settings.recipe == "default"
+    assert settings.data.labeled is None
+    assert settings.method == ConCont()
+
+
+def test_another_method_does_not_inherit_the_recipes_method_settings():
+    settings = resolve({"data": {"source": "digits"}, "method": {"name": "partial"}})
+    assert settings.method == Partial()
+
+
+@pytest.mark.parametrize(("method", "unlabeled"), [("concont", True), ("partial", False)])
+def test_unlabelled_images_are_for_the_methods_that_want_them(method, unlabeled):
+    flags = {"data": {"source": "digits"}, "method": {"name": method}}
+    assert resolve(flags).data.unlabeled is unlabeled
+    assert resolve(flags, None, ["data.unlabeled=true"]).data.unlabeled is True
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_shipped_recipe_is_valid_and_reads_back(name, tmp_path):
+    settings = resolve({}, recipe=name)
+    copy = tmp_path / f"{name}.yaml"
+    copy.write_text(write_yaml(settings))
+    assert resolve({}, recipe=str(copy)) == settings
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("method.temprature=1", "unknown setting method.temprature; did you mean temperature?"),
+        ("views.weak.krop=[1,1]", "unknown setting views.weak.krop; did you mean crop?"),
+        ("trian.epochs=1", "unknown section trian; did you mean train?"),
+        ("train.epochs=0", "train.epochs is 0: .*greater than or equal to 1"),
+        ("train.epochs=many", 'train.epochs is "many": .*valid integer'),
+        ("train.epochs=2.5", "train.epochs is 2.5: .*integer"),
+        ("train.epochs=true", "train.epochs is true: .*integer"),
+        ("optimizer.lr=-1", "optimizer.lr is -1: .*greater than 0"),
+        ("optimizer.lr=.nan", "optimizer.lr is NaN: .*less than inf"),
+        ("optimizer.lr=.inf", "optimizer.lr is Infinity: .*less than inf"),
+        ("optimizer.momentum=1", "optimizer.momentum is 1: .*less than 1"),
+        ("data.ambiguity=1", "data.ambiguity is 1: .*less than 1"),
+        ("data.labeled=1.5", "labeled is 1.5; it must be a share"),
+        ("data.unlabeled=1", "data.unlabeled is 1: .*boolean"),
+        ("method.selection=best", "method.selection is \"best\": .*'ours', 'hcp'"),
+        ("method.name=pico", "method.name is 'pico'; it must be one of concont, partial"),
+        ("method.threshold=0.1", "method: threshold 0.1 must lie in"),
+        ("views.strong.operations=[spin]", 'views.strong.operations.0 is "spin"'),
+        ("views.strong.crop=[1,0.5]", "views.strong: crop is 1 to 0.5; give the smaller first"),
+        ("train=5", "write it as section.key=value"),
+        ("train.epochs", "write it as section.key=value"),
+        ("train.epochs=[1", "is not valid YAML"),
+        ("model.name=vgg", "model.name is \"vgg\": .*'resnet18'"),
+    ],
+)
+def test_mistakes_name_the_setting_the_value_and_what_is_allowed(assignment, message):
+    with pytest.raises(UsageError, match=message):
+        resolve({"data": {"source": "digits"}}, None, [assignment])
+
+
+def test_numbers_as_people_write_them():
+    assert parse_assignments(["optimizer.lr=1e-3"]) == {"optimizer": {"lr": 1e-3}}
+    assert parse_assignments(["a.b.c=x", "a.d=null"]) == {"a": {"b": {"c": "x"}, "d": None}}
+
+
+def test_merging_goes_deep_and_replaces_lists():
+    base = {"a": {"b": 1, "c": [1, 2]}, "d": 1}
+    assert merge(base, {"a": {"c": [3]}}) == {"a": {"b": 1, "c": [3]}, "d": 1}
+
+
+def test_the_written_configuration_is_complete():
+    plain = yaml.safe_load(write_yaml(resolve({"data": {"source": "digits"}})))
+    assert list(plain) == ["recipe", "data", "views", "model", "method", "optimizer", "train"]
+    fixed = {
+        "data": "source root labeled ambiguity unlabeled seed",
+        "optimizer": "lr momentum weight_decay nesterov",
+        "train": "epochs batch_size seed evaluate_every checkpoint_every",
+        "method": "name selection balance pseudo branches part_loss part_mean label_weight "
+        "repr_weight temperature queue momentum teacher",
+    }
+    for section, names in fixed.items():
+        assert set(names.split()) <= set(plain[section])
+
+
+def test_a_missing_or_broken_recipe(tmp_path):
+    with pytest.raises(UsageError, match="no recipe 'nosuch': neither a file nor one of"):
+        resolve({}, recipe="nosuch")
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("- 1\n- 2\n")
+    with pytest.raises(UsageError, match="must hold sections"):
+        resolve({}, recipe=str(bad))
+    with pytest.raises(UsageError, match="section train is 5"):
+        check({"train": 5})
