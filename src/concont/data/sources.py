@@ -1,0 +1,199 @@
+"""Where images come from: named sources, a user's `.npz`, or arrays; all checked on the way in."""
+
+import hashlib
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concont.errors import DataError, UsageError
+from concont.settings import NAMED_SOURCES
+
+UNKNOWN = -1  # a true label that nobody gave
+Images = NDArray[np.uint8]
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Images with what is known of their labels; checked, and identified by its content."""
+
+    x_train: Images  # (N, H, W, channels)
+    y_train: Labels  # (N,) true labels, -1 unknown
+    candidates: NDArray[np.bool_] | None  # (N, C) sets as given; None: to be made from y_train
+    x_test: Images | None
+    y_test: Labels | None
+    classes: tuple[str, ...]
+    digest: str
+
+
+def load(source: str, root: str | None = None) -> Dataset:
+    """The data set called `source`, or the `.npz` file at that path."""
+    if source == "digits":
+        return digits()
+    if source.endswith(".npz"):
+        return read_npz(Path(source))
+    names = ", ".join(NAMED_SOURCES)
+    raise UsageError(f"no data source {source!r}; give one of {names} or the path of an .npz file")
+
+
+def digits() -> Dataset:
+    """Scikit-learn's bundled 8x8 digits: 1,437 images to train on and 360 to test, fixed."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    bunch = load_digits()
+    images = np.rint(bunch.images * (255 / 16)).astype(np.uint8)
+    x_train, x_test, y_train, y_test = train_test_split(
+        images, bunch.target, test_size=360, stratify=bunch.target, random_state=0
+    )
+    arrays = {"x_train": x_train, "y_train": y_train, "x_test": x_test, "y_test": y_test}
+    return from_arrays(arrays, "digits")
+
+
+def read_npz(path: Path) -> Dataset:
+    """A user's file; never unpickled."""
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file")
+    if path.stat().st_size == 0:
+        raise DataError(f"{path}: the file is empty")
+    if not zipfile.is_zipfile(path):
+        raise DataError(f"{path}: not an .npz file, or cut short")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except ValueError as error:
+        objects = "holds Python objects, which are never read"
+        reason = objects if "pickle" in str(error) else str(error)
+        raise DataError(f"{path}: {reason}") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        raise DataError(f"{path}: damaged or cut short ({error})") from None
+    return from_arrays(arrays, str(path))
+
+
+def from_arrays(arrays: Mapping[str, Any], where: str = "data") -> Dataset:
+    """A checked data set from arrays by name; `where` names them in an error."""
+    given = {name: np.asarray(value) for name, value in arrays.items() if value is not None}
+    if "x_train" not in given:
+        raise DataError(f"{where}: no x_train; found {', '.join(given) or 'nothing'}")
+    if "y_train" not in given and "candidates" not in given:
+        raise DataError(
+            f"{where}: neither y_train nor candidates, so there is nothing to learn from"
+        )
+    x_train = check_images(given["x_train"], "x_train", where)
+    y_train = _labels(given.get("y_train"), len(x_train), "y_train", where)
+    candidates = _sets(given.get("candidates"), len(x_train), where)
+    x_test, y_test = _test_set(given, x_train, where)
+    classes = _classes(given, candidates, (y_train, y_test), where)
+    for name, labels in (("y_train", y_train), ("y_test", y_test)):
+        _check_range(labels, len(classes), name, where)
+    return Dataset(x_train, y_train, candidates, x_test, y_test, classes, digest(given))
+
+
+def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 of names, types, shapes and bytes: the identity of the data, wherever it lies."""
+    state = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        state.update(f"{name} {array.dtype.str} {array.shape};".encode())
+        state.update(array.data.cast("B") if array.size else b"")
+    return state.hexdigest()
+
+
+def check_images(array: NDArray[Any], name: str, where: str) -> Images:
+    """Images as (N, H, W, channels), refused unless uint8 and grey or RGB."""
+    shaped = array.ndim == 3 or (array.ndim == 4 and array.shape[3] in (1, 3))
+    if array.dtype != np.uint8 or not shaped:
+        raise DataError(
+            f"{where}: {name} is {array.dtype} of shape {array.shape}; "
+            "it must be uint8, N x H x W or N x H x W x 3"
+        )
+    if array.size == 0:
+        raise DataError(f"{where}: {name} has shape {array.shape}, so there is no image in it")
+    return array[..., None] if array.ndim == 3 else array
+
+
+def _labels(array: NDArray[Any] | None, rows: int, name: str, where: str) -> Labels:
+    if array is None:
+        return np.full(rows, UNKNOWN, dtype=np.int64)
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise DataError(f"{where}: {name} has NaN in row {int(np.isnan(array).argmax())}; use -1")
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        raise DataError(
+            f"{where}: {name} is {array.dtype} of shape {array.shape}; it must be N integers"
+        )
+    if len(array) != rows:
+        raise DataError(f"{where}: {name} has {len(array)} rows, its images {rows}")
+    return array.astype(np.int64)
+
+
+def _sets(array: NDArray[Any] | None, rows: int, where: str) -> NDArray[np.bool_] | None:
+    if array is None:
+        return None
+    if array.ndim != 2 or array.dtype != np.bool_:
+        raise DataError(
+            f"{where}: candidates is {array.dtype} of shape {array.shape}; it must be N x C bool"
+        )
+    if len(array) != rows:
+        raise DataError(f"{where}: candidates has {len(array)} rows, x_train {rows}")
+    empty = ~array.any(axis=1)
+    if empty.any():
+        raise DataError(
+            f"{where}: candidates row {int(empty.argmax())} is empty "
+            f"({int(empty.sum())} such); every row needs at least one class, all = unlabelled"
+        )
+    return array
+
+
+def _test_set(
+    given: Mapping[str, NDArray[Any]], x_train: Images, where: str
+) -> tuple[Images | None, Labels | None]:
+    if ("x_test" in given) != ("y_test" in given):
+        raise DataError(f"{where}: x_test and y_test go together; one of them is missing")
+    if "x_test" not in given:
+        return None, None
+    x_test = check_images(given["x_test"], "x_test", where)
+    if x_test.shape[1:] != x_train.shape[1:]:
+        raise DataError(
+            f"{where}: x_test holds {x_test.shape[1:]} images, x_train {x_train.shape[1:]}"
+        )
+    y_test = _labels(given["y_test"], len(x_test), "y_test", where)
+    if (y_test < 0).any():
+        raise DataError(f"{where}: y_test row {int((y_test < 0).argmax())} has no label")
+    return x_test, y_test
+
+
+def _classes(
+    given: Mapping[str, NDArray[Any]],
+    candidates: NDArray[np.bool_] | None,
+    labels: tuple[Labels | None, ...],
+    where: str,
+) -> tuple[str, ...]:
+    names = tuple(map(str, given["classes"].tolist())) if "classes" in given else None
+    if candidates is not None:
+        count = candidates.shape[1]
+    else:
+        count = max(int(y.max()) for y in labels if y is not None) + 1
+        count = count if names is None else len(names)
+    if names is not None and len(names) != count:
+        raise DataError(f"{where}: {len(names)} names in classes, {count} columns in candidates")
+    if count < 2:
+        raise DataError(f"{where}: {max(count, 0)} class(es); a classifier needs at least two")
+    return names or tuple(str(k) for k in range(count))
+
+
+def _check_range(labels: Labels | None, n_classes: int, name: str, where: str) -> None:
+    if labels is None:
+        return
+    wrong = (labels < UNKNOWN) | (labels >= n_classes)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise DataError(
+            f"{where}: {name} row {row} is {int(labels[row])}; it must be 0 to {n_classes - 1}, "
+            "or -1 where unknown"
+        )
