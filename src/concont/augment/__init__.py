@@ -1,0 +1,1 @@
+"""Random views, batched on the training device."""

@@ -1,0 +1,136 @@
+"""Batched image operations on (B, channels, H, W) floats in [0, 1]; a magnitude (B,) an image.
+
+Values follow PIL's definitions without its rounding to whole numbers after each operation.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+GREY = (0.299, 0.587, 0.114)  # ITU-R 601, PIL's "L"
+
+
+def grey(images: Tensor) -> Tensor:
+    """Luminance (B, 1, H, W)."""
+    if images.shape[1] == 1:
+        return images
+    return (images * images.new_tensor(GREY)[:, None, None]).sum(dim=1, keepdim=True)
+
+
+def blend(plain: Tensor, images: Tensor, factor: Tensor) -> Tensor:
+    """`plain` where the factor is 0, the image at 1, beyond it above 1."""
+    return torch.lerp(plain.expand_as(images), images, factor[:, None, None, None]).clamp(0, 1)
+
+
+def color(images: Tensor, factor: Tensor) -> Tensor:
+    """Less or more colour."""
+    return blend(grey(images), images, factor)
+
+
+def contrast(images: Tensor, factor: Tensor) -> Tensor:
+    """Nearer to or further from the mean grey."""
+    return blend(grey(images).mean(dim=(2, 3), keepdim=True), images, factor)
+
+
+def brightness(images: Tensor, factor: Tensor) -> Tensor:
+    """Nearer to or further from black."""
+    return blend(torch.zeros_like(images), images, factor)
+
+
+def sharpness(images: Tensor, factor: Tensor) -> Tensor:
+    """Nearer to or further from a 3 x 3 blur; the border, where the blur is undefined, stays."""
+    channels = images.shape[1]
+    kernel = images.new_tensor([[1, 1, 1], [1, 5, 1], [1, 1, 1]]) / 13
+    inner = F.conv2d(images, kernel.expand(channels, 1, 3, 3), groups=channels)
+    blurred = images.clone()
+    blurred[:, :, 1:-1, 1:-1] = inner
+    return blend(blurred, images, factor)
+
+
+def autocontrast(images: Tensor, _: Tensor) -> Tensor:
+    """Stretch each channel to the whole range; a flat channel stays."""
+    low, high = images.amin(dim=(2, 3), keepdim=True), images.amax(dim=(2, 3), keepdim=True)
+    span = high - low
+    return torch.where(span > 0, (images - low) / span.clamp(min=1e-6), images).clamp(0, 1)
+
+
+def equalize(images: Tensor, _: Tensor) -> Tensor:
+    """Spread each channel's 256-bin histogram evenly, by PIL's table."""
+    shape = images.shape
+    values = (images * 255).round().long().reshape(-1, shape[2] * shape[3])  # (B*channels, H*W)
+    histogram = torch.zeros(len(values), 256, device=images.device)
+    histogram.scatter_add_(1, values, torch.ones_like(values, dtype=histogram.dtype))
+    last = (histogram * (histogram.cumsum(1) == values.shape[1])).amax(dim=1, keepdim=True)
+    step = ((values.shape[1] - last) / 255).floor()  # (B*channels, 1)
+    before = F.pad(histogram.cumsum(1)[:, :-1], (1, 0))
+    table = ((before + (step / 2).floor()) / step.clamp(min=1)).floor().clamp(0, 255)
+    spread = (table.gather(1, values) / 255).view(shape).to(images.dtype)
+    return torch.where((step > 0).view(shape[0], shape[1], 1, 1), spread, images)
+
+
+def posterize(images: Tensor, bits: Tensor) -> Tensor:
+    """Keep the upper `bits` of 8."""
+    step = 2 ** (8 - bits.round())[:, None, None, None]
+    return ((images * 255).round() / step).floor() * step / 255
+
+
+def solarize(images: Tensor, threshold: Tensor) -> Tensor:
+    """Turn over the values from the threshold (of 256) on."""
+    return torch.where(images * 255 >= threshold[:, None, None, None], 1 - images, images)
+
+
+POINTWISE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "autocontrast": autocontrast,
+    "equalize": equalize,
+    "posterize": posterize,
+    "solarize": solarize,
+    "color": color,
+    "contrast": contrast,
+    "brightness": brightness,
+    "sharpness": sharpness,
+}
+
+
+def affine(a: Tensor, b: Tensor, c: Tensor, d: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Matrices (B, 2, 3) that take output to input coordinates: [[a, b, x], [c, d, y]]."""
+    return torch.stack([torch.stack([a, b, x], dim=1), torch.stack([c, d, y], dim=1)], dim=1)
+
+
+def warp_grid(matrices: list[Tensor], size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """Where each output pixel comes from after a chain of frames, and whether it is inside all.
+
+    matrices: output-to-input (B, 2, 3), last operation first, in coordinates that run from -1
+    to 1 over a frame. Returns the sampling grid (B, H, W, 2) and a mask (B, 1, H, W): a pixel
+    that left an intermediate frame is black, as if each operation had been applied by itself.
+    """
+    height, width = size
+    device = matrices[0].device
+    xs = (torch.arange(width, device=device) * 2 + 1) / width - 1
+    ys = (torch.arange(height, device=device) * 2 + 1) / height - 1
+    grid = torch.stack(torch.meshgrid(xs, ys, indexing="xy"), dim=-1)  # (H, W, 2)
+    points = grid.expand(len(matrices[0]), height, width, 2)
+    inside = torch.ones(points.shape[:3], dtype=torch.bool, device=device)
+    for matrix in matrices:
+        linear, shift = matrix[:, None, :, :2], matrix[:, None, None, :, 2]
+        points = points @ linear.transpose(2, 3) + shift
+        inside = inside & (points.abs() <= 1 + 1e-5).all(dim=-1)
+    return points, inside[:, None]
+
+
+def sample(images: Tensor, points: Tensor, inside: Tensor) -> Tensor:
+    """Bilinear values of the images at the grid's points; 0 outside."""
+    warped = F.grid_sample(images, points, padding_mode="border", align_corners=False)
+    return warped * inside
+
+
+def cutout(images: Tensor, x: Tensor, y: Tensor, side: Tensor, fill: float = 0.5) -> Tensor:
+    """A grey square of `side` pixels around (x, y), both (B,) in pixels, cut at the border."""
+    height, width = images.shape[2:]
+    across = (torch.arange(width, device=images.device) + 0.5 - x[:, None]).abs() < side[
+        :, None
+    ] / 2
+    down = (torch.arange(height, device=images.device) + 0.5 - y[:, None]).abs() < side[:, None] / 2
+    hole = down[:, None, :, None] & across[:, None, None, :]  # (B, 1, H, W)
+    return images.masked_fill(hole, fill)

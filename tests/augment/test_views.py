@@ -1,0 +1,103 @@
+import pytest
+import torch
+
+from concont.augment.views import apply_view, n_draws, render
+from concont.settings import ALL_OPERATIONS, View, Views
+
+IMAGES = torch.rand(6, 3, 12, 16, generator=torch.Generator().manual_seed(0))
+PLAIN = View(ratio=(1.0, 1.0))
+
+
+def uniforms(view, value=None, rows=6, seed=0):
+    shape = (rows, n_draws(view))
+    if value is not None:
+        return torch.full(shape, value)
+    return torch.rand(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def test_the_whole_crop_is_the_image():
+    square = IMAGES[..., :12]
+    assert torch.allclose(apply_view(square, PLAIN, False, uniforms(PLAIN)), square, atol=1e-5)
+    wide = View(ratio=(16 / 12, 16 / 12))
+    assert torch.allclose(apply_view(IMAGES, wide, False, uniforms(wide)), IMAGES, atol=1e-5)
+
+
+def test_flip_mirrors_half_of_the_images():
+    square = IMAGES[..., :12]
+    u = uniforms(PLAIN)
+    u[:, 4] = torch.tensor([0.1, 0.9, 0.49, 0.5, 0.0, 0.99])
+    found = apply_view(square, PLAIN, True, u)
+    mirrored = torch.tensor([True, False, True, False, True, False])
+    expected = torch.where(mirrored[:, None, None, None], square.flip(3), square)
+    assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_a_crop_enlarges_the_part_it_keeps():
+    square = IMAGES[..., :12]
+    view = View(crop=(0.25, 0.25), ratio=(1.0, 1.0))
+    u = uniforms(view, 0.0)  # the upper left quarter
+    found = apply_view(square, view, False, u)
+    expected = torch.nn.functional.interpolate(square[..., :6, :6], scale_factor=2, mode="bilinear")
+    assert torch.allclose(found[..., :-1, :-1], expected[..., :-1, :-1], atol=1e-5)
+
+
+def test_every_image_has_draws_of_its_own():
+    same = IMAGES[:1].expand(64, -1, -1, -1)
+    view = View(crop=(0.2, 1.0), operations=ALL_OPERATIONS, draws=2, cutout=(6, 6))
+    found = apply_view(same, view, True, uniforms(view, rows=64))
+    assert len(found.flatten(1).unique(dim=0)) == 64
+    alone = apply_view(same[:1], view, True, uniforms(view, rows=64)[5:6])
+    assert torch.allclose(found[5:6], alone, atol=1e-6)  # and no image knows its neighbours
+
+
+@pytest.mark.parametrize("name", ALL_OPERATIONS)
+def test_each_operation_is_reached_and_only_it(name):
+    view = View(ratio=(1.0, 1.0), operations=(name,), draws=1)
+    square = torch.rand(6, 3, 24, 24)  # large enough for a histogram to be spread
+    found = apply_view(square, view, False, uniforms(view, 0.9))
+    changed = not torch.allclose(found, square, atol=1e-3)
+    assert changed == (name != "identity")
+    assert found.min() >= 0
+    assert found.max() <= 1
+
+
+def test_the_second_operation_follows_the_first():
+    view = View(ratio=(1.0, 1.0), operations=("posterize", "solarize"), draws=2)
+    square = IMAGES[:1, :, :, :12]
+    u = uniforms(view, 0.0, rows=1)
+    u[0, 5:9] = torch.tensor([0.0, 0.0, 0.9, 0.5])  # posterize to 4 bits, then solarize at 128
+    step = (square * 255).round().div(16).floor() * 16 / 255
+    expected = torch.where(step * 255 >= 128, 1 - step, step)
+    assert torch.allclose(apply_view(square, view, False, u), expected, atol=1e-5)
+
+
+def test_render_draws_each_named_view_afresh():
+    images = (IMAGES * 255).to(torch.uint8)
+    views = Views(strong=View(crop=(0.2, 1.0)))
+    names = ("weak", "strong", "strong2")
+    first = render(images, views, names, torch.Generator().manual_seed(1))
+    again = render(images, views, names, torch.Generator().manual_seed(1))
+    assert list(first) == list(names)
+    assert all(torch.equal(first[n], again[n]) for n in names)
+    assert not torch.equal(first["strong"], first["strong2"])
+
+
+def test_no_image_is_rendered_by_a_python_loop():
+    """The work for 4 and for 400 images is the same number of tensor operations."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Count(TorchDispatchMode):
+        calls = 0
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            Count.calls += 1
+            return function(*args, **(kwargs or {}))
+
+    counts = []
+    for rows in (4, 400):
+        images = torch.zeros(rows, 3, 8, 8, dtype=torch.uint8)
+        Count.calls = 0
+        with Count():
+            render(images, Views(), ("weak", "strong"), torch.Generator().manual_seed(0))
+        counts.append(Count.calls)
+    assert counts[0] == counts[1]
