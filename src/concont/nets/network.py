@@ -1,0 +1,90 @@
+"""A backbone with a classifier and a projection head, and the two networks of a run."""
+
+import copy
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from concont.errors import UsageError
+from concont.nets.backbones import BACKBONES
+from concont.rng import derive
+from concont.settings import Model
+from concont.types import Nets
+
+
+class Network(nn.Module):
+    """Normalises images, takes features, and reads classes and embeddings off them."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self, backbone: nn.Module, dim: int, classes: int, model: Model, mean: Tensor, std: Tensor
+    ) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.classifier = nn.Linear(dim, classes)
+        self.projector = nn.Sequential(
+            nn.Linear(dim, model.hidden), nn.ReLU(), nn.Linear(model.hidden, model.embedding)
+        )
+        self.register_buffer("mean", mean.view(1, -1, 1, 1))
+        self.register_buffer("std", std.view(1, -1, 1, 1))
+
+    def features(self, *views: Tensor) -> tuple[Tensor, ...]:
+        """Features of each view of images in [0, 1]; one batch, so one set of statistics."""
+        images = (torch.cat(views) - self.mean) / self.std
+        features: Tensor = self.backbone(images)
+        return torch.split(features, [len(view) for view in views])
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Class scores (B, C); float32, since the losses are."""
+        scores: Tensor = self.classifier(features)
+        return scores.float()
+
+    def embed(self, features: Tensor) -> Tensor:
+        """Unit rows (B, D) of the projection head."""
+        return F.normalize(self.projector(features).float(), dim=1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Class scores of images in [0, 1]; what evaluation and prediction use."""
+        (features,) = self.features(images)
+        return self.logits(features)
+
+
+def build(
+    model: Model,
+    shape: tuple[int, int, int],
+    classes: int,
+    moments: tuple[Tensor, Tensor],
+    seed: int,
+    backbone: nn.Module | None = None,
+) -> Network:
+    """The online network for images of `shape` (channels, H, W), initialised from `seed`.
+
+    `backbone` is a module of the user's own that returns features; it keeps its weights.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive(seed, "weights"))
+        body = BACKBONES[model.name](shape[0], model.width) if backbone is None else backbone
+        dim = _feature_size(body, shape)
+        network = Network(body, dim, classes, model, *moments)
+    return network.to(memory_format=torch.channels_last)
+
+
+def with_key(online: Network, key_momentum: float | None) -> Nets:
+    """The online network and, where the method has one, its running average at the same start."""
+    if key_momentum is None:
+        return Nets(online, online)
+    return Nets(online, copy.deepcopy(online).requires_grad_(False))
+
+
+def _feature_size(backbone: nn.Module, shape: tuple[int, int, int]) -> int:
+    was_training = backbone.training
+    with torch.no_grad():
+        found = backbone.eval()(torch.zeros(2, *shape))
+    backbone.train(was_training)
+    if not isinstance(found, Tensor) or found.ndim != 2 or len(found) != 2:
+        got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        raise UsageError(f"the model must return features (B, dim) for a batch; it gave {got}")
+    return found.shape[1]
