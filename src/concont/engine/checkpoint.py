@@ -1,0 +1,36 @@
+"""Checkpoints: everything that changes, written whole, read without running code."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from concont.errors import ConcontError
+from concont.runs import RunFolder, write_whole
+
+CURRENT, PREVIOUS = "checkpoint.pt", "checkpoint.previous.pt"
+
+
+def save(folder: RunFolder, content: dict[str, Any]) -> None:
+    """Write a checkpoint, keeping the one before it."""
+
+    def write(temporary: Path) -> None:
+        torch.save(content, temporary)
+
+    write_whole(folder / CURRENT, write, keep=folder / PREVIOUS)
+
+
+def load(folder: RunFolder, device: torch.device) -> dict[str, Any] | None:
+    """The newest readable checkpoint, or None without one."""
+    found = [folder / name for name in (CURRENT, PREVIOUS) if (folder / name).exists()]
+    problems = []
+    for path in found:
+        try:
+            content: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+        except Exception as error:  # a damaged file fails in many ways
+            problems.append(f"{path}: {error}")
+        else:
+            return content
+    if found:
+        raise ConcontError("no readable checkpoint:\n" + "\n".join(problems))
+    return None

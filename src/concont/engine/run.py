@@ -1,0 +1,41 @@
+"""Runs a job: trains, records, checkpoints, and stops cleanly when asked."""
+
+import time
+from collections.abc import Callable, Iterator
+
+from concont.engine import checkpoint
+from concont.engine.loop import Progress, fit
+from concont.engine.record import Recorder
+from concont.engine.setup import Job
+from concont.errors import Interrupted, NonFiniteLoss
+
+
+def execute(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progress]:
+    """Train to the end, writing the run folder on the way; asks `stop` after every step."""
+    folder, state, every = job.folder, job.state, job.settings.train.checkpoint_every
+    recorder = Recorder(job)
+    saved_at = time.perf_counter()
+    try:
+        for progress in fit(job.settings, state, job.data, job.order, job.test):
+            if progress.row is not None:
+                recorder.add(progress.row)
+            ended = progress.step == progress.total
+            due = progress.epoch_end and time.perf_counter() - saved_at >= every
+            stopping = not ended and stop()
+            if due or stopping or ended:
+                state.meter.check()  # never a checkpoint of a broken run
+                checkpoint.save(folder, state.state_dict())
+                saved_at = time.perf_counter()
+            yield progress
+            if stopping:
+                raise Interrupted(
+                    f"stopped after step {state.step} of {progress.total}; "
+                    f"go on with: concont train --resume {folder.path}"
+                )
+        recorder.finish()
+    except NonFiniteLoss as error:
+        path = folder / checkpoint.CURRENT
+        last = f"the last good checkpoint is {path}" if path.exists() else "no checkpoint yet"
+        raise NonFiniteLoss(f"{error}; {last}") from None
+    finally:
+        recorder.close()

@@ -1,0 +1,147 @@
+"""From settings to a job that is ready to start: everything checked, nothing written."""
+
+import logging
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from concont.config import check, read_yaml
+from concont.data import sources
+from concont.data.batches import Order, TrainingSet
+from concont.data.partial import Problem, pose
+from concont.engine import checkpoint
+from concont.engine.evaluate import TestSet
+from concont.engine.meter import Meter
+from concont.engine.state import TrainState
+from concont.errors import DataError, UsageError
+from concont.nets.network import Network, build, with_key
+from concont.rng import torch_stream
+from concont.runs import RunFolder
+from concont.settings import Settings
+
+log = logging.getLogger("concont")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that is ready to start: checked and built, with nothing written yet."""
+
+    settings: Settings
+    folder: RunFolder
+    problem: Problem
+    moments: tuple[Tensor, Tensor]
+    data: TrainingSet
+    order: Order
+    test: TestSet | None
+    state: TrainState
+    resumed: bool = False
+
+    @property
+    def total_steps(self) -> int:
+        """Optimiser steps of the whole run."""
+        return self.settings.train.epochs * self.order.steps
+
+
+def prepare(
+    settings: Settings,
+    folder: RunFolder,
+    data: sources.Dataset | None = None,
+    model: nn.Module | None = None,
+    resumed: bool = False,
+) -> Job:
+    """Load the data, pose the problem, build the networks; refuse what cannot be trained."""
+    train = settings.train
+    device = choose_device(train.device)
+    dataset = data or sources.load(settings.data.source, settings.data.root)
+    problem = pose(dataset, settings.data)
+    _refuse(settings, problem)
+    if train.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
+    order = Order.of(problem, train)
+    if order.batch_size < train.batch_size:
+        log.warning(
+            "a batch holds %d rows, not %d: the data has no more",
+            order.batch_size,
+            train.batch_size,
+        )
+    moments = measure(problem)
+    height, width, channels = problem.images.shape[1:]
+    shape, classes = (channels, height, width), len(problem.classes)
+    online = build(settings.model, shape, classes, moments, train.seed, model).to(device)
+    return Job(
+        settings,
+        folder,
+        problem,
+        moments,
+        TrainingSet.of(problem, device),
+        order,
+        TestSet.of(problem, device),
+        start(settings, online, len(problem.rows), classes, device),
+        resumed,
+    )
+
+
+def start(
+    settings: Settings, online: Network, rows: int, classes: int, device: torch.device
+) -> TrainState:
+    """The state of a run before its first step."""
+    method, options = settings.method, settings.optimizer
+    nets = with_key(online, method.key_momentum)
+    memory = method.init_state(rows, classes, settings.model.embedding)
+    return TrainState(
+        nets=nets,
+        optimizer=torch.optim.SGD(
+            online.parameters(),
+            lr=options.lr,
+            momentum=options.momentum,
+            weight_decay=options.weight_decay,
+            nesterov=options.nesterov,
+        ),
+        memory={name: tensor.to(device) for name, tensor in memory.items()},
+        views=torch_stream(settings.train.seed, "views", device=device),
+        meter=Meter(device),
+    )
+
+
+def choose_device(name: str) -> torch.device:
+    """The device that a setting names; `auto` is the GPU where there is one."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UsageError("train.device is cuda, but no CUDA device can be used here; try cpu")
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def measure(problem: Problem) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each channel of the training images, in [0, 1]."""
+    pixels = problem.images.reshape(-1, problem.images.shape[-1])
+    counts = np.stack([np.bincount(channel, minlength=256) for channel in pixels.T])
+    values = np.arange(256) / 255
+    mean = counts @ values / len(pixels)
+    variance = counts @ values**2 / len(pixels) - mean**2
+    std = np.sqrt(np.maximum(variance, 1e-8))
+    return torch.tensor(mean, dtype=torch.float32), torch.tensor(std, dtype=torch.float32)
+
+
+def reopen(
+    folder: RunFolder, data: sources.Dataset | None = None, model: nn.Module | None = None
+) -> Job:
+    """A run that was started before, at its last checkpoint, or at its start without one."""
+    plain = read_yaml(folder.require("config.yaml").read_text("utf-8"), str(folder / "config.yaml"))
+    job = prepare(check(plain), folder, data, model, resumed=True)
+    known = folder.read_json("data.json")["digest"] if (folder / "data.json").exists() else None
+    if known not in (None, job.problem.digest):
+        raise DataError(f"{folder.path} was trained on other data than what is there now")
+    saved = checkpoint.load(folder, job.data.images.device)
+    if saved is not None:
+        job.state.load_state_dict(saved)
+    return job
+
+
+def _refuse(settings: Settings, problem: Problem) -> None:
+    if getattr(settings.method, "selection", None) == "true" and (problem.truth < 0).any():
+        raise UsageError("method.selection true needs the true label of every training image")
+    if len(problem.rows) < 2:
+        raise DataError("training needs at least two rows")

@@ -1,0 +1,53 @@
+"""Everything that changes while a run trains, and so everything that a checkpoint holds."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from concont.engine.meter import Meter
+from concont.types import Nets, State
+
+
+@dataclass
+class TrainState:
+    """Networks, optimiser, the method's memory, random streams, counters."""
+
+    nets: Nets
+    optimizer: torch.optim.Optimizer
+    memory: State  # the method's
+    views: torch.Generator  # draws the views
+    meter: Meter
+    step: int = 0  # optimiser steps done
+    best: float | None = None  # accuracy, over the evaluations so far
+    seconds: float = 0.0  # spent, over all starts of the run
+
+    def state_dict(self) -> dict[str, Any]:
+        """Tensors and plain values alone, so that reading them back can run no code."""
+        device = self.views.device
+        return {
+            "nets": {name: module.state_dict() for name, module in self.nets.modules.items()},
+            "optimizer": self.optimizer.state_dict(),
+            "memory": self.memory,
+            "views": self.views.get_state(),
+            "torch": torch.get_rng_state(),  # for a user's own network, which may use dropout
+            "cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
+            "meter": self.meter.state_dict(),
+            "step": self.step,
+            "best": self.best,
+            "seconds": self.seconds,
+        }
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Go on exactly where `state_dict` was taken."""
+        for name, module in self.nets.modules.items():
+            module.load_state_dict(saved["nets"][name])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        for name, tensor in self.memory.items():
+            tensor.copy_(saved["memory"][name])
+        self.views.set_state(saved["views"].cpu())
+        torch.set_rng_state(saved["torch"].cpu())
+        if saved["cuda"] is not None and self.views.device.type == "cuda":
+            torch.cuda.set_rng_state(saved["cuda"].cpu(), self.views.device)
+        self.meter.load_state_dict(saved["meter"])
+        self.step, self.best, self.seconds = saved["step"], saved["best"], saved["seconds"]

@@ -1,0 +1,125 @@
+"""The run folder: what it holds, written so that a kill at any moment leaves it whole."""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from concont.errors import UsageError
+
+CONTENTS = {
+    "config.yaml": "every setting, complete; `--recipe` reads it back",
+    "environment.json": "versions, hardware, commit, command",
+    "data.json": "class names, normalisation, digest, sizes",
+    "candidates.npz": "row ids and candidate sets as trained on",
+    "metrics.jsonl": "one line an evaluation",
+    "checkpoint.pt": "everything that `--resume` needs",
+    "model.safetensors": "the trained network",
+    "summary.json": "settings and result; written last",
+}
+
+
+def write_whole(path: Path, write: Callable[[Path], None], keep: Path | None = None) -> None:
+    """Let `write` make a file under a temporary name, sync it, rename it into place.
+
+    What stood there before moves to `keep`, if given.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    write(temporary)
+    with open(temporary, "rb") as file:
+        os.fsync(file.fileno())
+    if keep is not None and path.exists():
+        os.replace(path, keep)
+    os.replace(temporary, path)
+    handle = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class RunFolder:
+    """One run's files."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @classmethod
+    def dated(cls, name: str) -> "RunFolder":
+        """A new folder under `runs/`, named for the moment; its number grows if it is taken."""
+        stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{name}"
+        candidates = (Path("runs") / (stem if n == 1 else f"{stem}-{n}") for n in range(1, 1000))
+        return cls(next(path for path in candidates if not path.exists()))
+
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
+
+    def refuse_if_used(self) -> None:
+        """A folder that holds anything is never written over by accident."""
+        if self.path.is_file():
+            raise UsageError(f"{self.path} is a file, not a folder")
+        if self.path.exists() and any(self.path.iterdir()):
+            raise UsageError(
+                f"{self.path} is not empty; go on with --resume {self.path}, start it afresh "
+                "with --overwrite, or choose another --out"
+            )
+
+    def clear(self) -> None:
+        """Remove an earlier run, and nothing that is not one."""
+        if not self.path.exists() or not any(self.path.iterdir()):
+            return
+        if not (self / "config.yaml").is_file():
+            raise UsageError(f"{self.path} holds no run (no config.yaml), so it is left alone")
+        shutil.rmtree(self.path)
+
+    def require(self, name: str) -> Path:
+        """The path of a file that must be there."""
+        if not self.path.is_dir():
+            raise UsageError(f"{self.path}: no such run folder")
+        if not (self / name).is_file():
+            raise UsageError(f"{self.path} holds no {name}, so it is not a run that can be used")
+        return self / name
+
+    def write_text(self, name: str, text: str) -> None:
+        """A whole text file."""
+        write_whole(self / name, lambda temporary: _write(temporary, text))
+
+    def write_json(self, name: str, content: Any) -> None:
+        """A whole JSON file."""
+        self.write_text(name, json.dumps(content, indent=2) + "\n")
+
+    def read_json(self, name: str) -> Any:
+        """What `write_json` wrote."""
+        return json.loads(self.require(name).read_text("utf-8"))
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end."""
+        return (self / "summary.json").is_file()
+
+    def append_metrics(self, row: dict[str, Any]) -> None:
+        """One line more, on disk when this returns."""
+        with open(self / "metrics.jsonl", "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The lines so far; one that a kill cut short is left out."""
+        path = self / "metrics.jsonl"
+        if not path.is_file():
+            return []
+        lines = path.read_text("utf-8").split("\n")[:-1]  # after the last newline: cut short
+        return [json.loads(line) for line in lines if line]
+
+    def cut_metrics(self, step: int) -> None:
+        """Forget the lines after a step, which a resumed run will write again."""
+        kept = [row for row in self.metrics() if row["step"] <= step]
+        self.write_text("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in kept))
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")

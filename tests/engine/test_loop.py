@@ -1,0 +1,102 @@
+import itertools
+
+import pytest
+import torch
+
+from concont.config import resolve
+from concont.data.sources import from_arrays
+from concont.engine.loop import cosine, fit
+from concont.engine.setup import prepare
+from concont.runs import RunFolder
+
+
+def job(arrays, config, **sections):
+    merged = {k: {**config.get(k, {}), **sections.get(k, {})} for k in {**config, **sections}}
+    return prepare(resolve(merged), RunFolder("unused"), from_arrays(arrays))
+
+
+def run(ready):
+    return list(fit(ready.settings, ready.state, ready.data, ready.order, ready.test))
+
+
+def weights(ready):
+    return torch.cat([p.flatten() for p in ready.state.nets.online.state_dict().values()])
+
+
+def test_the_cosine_falls_from_one_to_zero():
+    assert [cosine(s, 4) for s in range(5)] == pytest.approx(
+        [1, 0.853553, 0.5, 0.146447, 0], abs=1e-6
+    )
+
+
+def test_every_step_is_reported_and_every_evaluation_has_a_row(toy_arrays, toy_config):
+    ready = job(toy_arrays, toy_config, train={"evaluate_every": 2})
+    seen = run(ready)
+    assert [p.step for p in seen] == [1, 2, 3, 4, 5, 6]  # 40 rows, batches of 16, three epochs
+    assert [p.epoch_end for p in seen] == [False, True] * 3
+    assert [p.row["epoch"] for p in seen if p.row] == [2, 3]  # and always the last epoch
+    names = (
+        "epoch step seconds images_per_s loss loss_part loss_reg loss_contrast confident "
+        "pseudo_accuracy confident_precision thresholds accuracy accuracy_best accuracy_momentum"
+    )
+    assert set(names.split()) == set(seen[-1].row)
+
+
+def test_the_same_seed_gives_the_same_run(toy_arrays, toy_config):
+    one, two, other = (job(toy_arrays, toy_config, train={"seed": s}) for s in (1, 1, 2))
+    rows = [[p.row for p in run(r) if p.row] for r in (one, two, other)]
+    assert torch.equal(weights(one), weights(two))
+    assert [r["loss"] for r in rows[0]] == [r["loss"] for r in rows[1]]
+    assert not torch.equal(weights(one), weights(other))
+
+
+def test_evaluating_changes_nothing_that_is_learned(toy_arrays, toy_config):
+    often, once = (job(toy_arrays, toy_config, train={"evaluate_every": n}) for n in (1, 99))
+    run(often), run(once)
+    assert torch.equal(weights(often), weights(once))
+
+
+def test_the_key_network_is_the_average_of_the_online_ones(toy_arrays, toy_config):
+    ready = job(toy_arrays, toy_config)
+    modules = ready.state.nets.modules
+    average = [p.detach().clone() for p in modules["online"].parameters()]
+    for _ in fit(ready.settings, ready.state, ready.data, ready.order, ready.test):
+        for a, p in zip(average, modules["online"].parameters(), strict=True):
+            a.mul_(0.9).add_(p.detach(), alpha=0.1)
+    for a, p in zip(average, modules["key"].parameters(), strict=True):
+        assert torch.allclose(a, p, atol=1e-6)
+
+
+def test_a_state_saved_at_any_step_goes_on_to_the_same_end(toy_arrays, toy_config):
+    whole = job(toy_arrays, toy_config)
+    expected = run(whole)
+    for stop in range(1, 6):
+        first, second = job(toy_arrays, toy_config), job(toy_arrays, toy_config)
+        steps = fit(first.settings, first.state, first.data, first.order, first.test)
+        list(itertools.islice(steps, stop))
+        second.state.load_state_dict(first.state.state_dict())
+        rest = run(second)
+        assert torch.equal(weights(whole), weights(second))
+        for name, tensor in whole.state.memory.items():
+            assert torch.equal(tensor, second.state.memory[name])
+        timeless = [
+            {k: v for k, v in p.row.items() if k not in ("seconds", "images_per_s")}
+            for p in (expected[-1], rest[-1])
+        ]
+        assert timeless[0] == timeless[1]
+
+
+def test_a_method_without_a_key_network(toy_arrays, toy_config):
+    ready = job(toy_arrays, {**toy_config, "method": {"name": "partial"}})
+    row = run(ready)[-1].row
+    assert row["accuracy_momentum"] is None
+    assert row["loss_contrast"] is None
+    assert row["thresholds"] is None
+    assert list(ready.state.nets.modules) == ["online"]
+
+
+def test_learning_lowers_the_loss_and_finds_the_classes(toy_arrays, toy_config):
+    ready = job(toy_arrays, toy_config, train={"epochs": 30})
+    rows = [p.row for p in run(ready) if p.row]
+    assert rows[-1]["loss_part"] < 0.5 * rows[0]["loss_part"]
+    assert rows[-1]["accuracy"] == 1.0

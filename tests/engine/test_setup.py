@@ -1,0 +1,50 @@
+import logging
+
+import numpy as np
+import pytest
+import torch
+
+from concont.config import resolve
+from concont.data.sources import from_arrays
+from concont.engine.setup import choose_device, measure, prepare
+from concont.errors import UsageError
+from concont.runs import RunFolder
+
+
+def test_moments_are_those_of_the_training_images(toy_arrays, toy_config):
+    images = np.stack([toy_arrays["x_train"]] * 3, axis=-1)
+    images[..., 1] //= 2
+    data = from_arrays({"x_train": images, "y_train": toy_arrays["y_train"]})
+    job = prepare(resolve(toy_config), RunFolder("unused"), data)
+    mean, std = measure(job.problem)
+    scaled = images.reshape(-1, 3) / 255
+    assert mean.tolist() == pytest.approx(scaled.mean(axis=0).tolist(), rel=1e-5)
+    assert std.tolist() == pytest.approx(scaled.std(axis=0).tolist(), rel=1e-4)
+
+
+def test_nothing_is_written_before_the_run_starts(tmp_path, toy_arrays, toy_config):
+    prepare(resolve(toy_config), RunFolder(tmp_path / "run"), from_arrays(toy_arrays))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_batch_that_shrinks_is_warned_of_once(toy_arrays, toy_config, caplog):
+    toy_config["train"]["batch_size"] = 100
+    with caplog.at_level(logging.WARNING, "concont"):
+        prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    assert caplog.messages == ["a batch holds 40 rows, not 100: the data has no more"]
+
+
+def test_true_label_selection_needs_every_label(toy_arrays, toy_config):
+    toy_config["method"]["selection"] = "true"
+    toy_arrays["y_train"] = np.where(np.arange(40) == 3, -1, toy_arrays["y_train"])
+    toy_config["data"] = {}
+    with pytest.raises(UsageError, match="needs the true label of every training image"):
+        prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+
+
+def test_the_device():
+    assert choose_device("cpu") == torch.device("cpu")
+    if not torch.cuda.is_available():
+        assert choose_device("auto") == torch.device("cpu")
+        with pytest.raises(UsageError, match="no CUDA device"):
+            choose_device("cuda")
