@@ -1,0 +1,49 @@
+"""Learning from ambiguous labels: candidate sets, unlabelled images, and the ConCont method.
+
+Names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from concont.version import __version__
+
+if TYPE_CHECKING:
+    from concont.api import Run, load, train
+    from concont.balance import AdaptiveThresholds
+    from concont.contrast import contrast_masks
+    from concont.controller import partial_confidence
+    from concont.losses import contrastive_loss, partial_cross_entropy
+
+_WHERE = {
+    "AdaptiveThresholds": "balance",
+    "Run": "api",
+    "contrast_masks": "contrast",
+    "contrastive_loss": "losses",
+    "load": "api",
+    "partial_confidence": "controller",
+    "partial_cross_entropy": "losses",
+    "train": "api",
+}
+
+__all__ = [
+    "AdaptiveThresholds",
+    "Run",
+    "__version__",
+    "contrast_masks",
+    "contrastive_loss",
+    "load",
+    "partial_confidence",
+    "partial_cross_entropy",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'concont' has no attribute {name!r}")
+    return getattr(import_module(f"concont.{_WHERE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

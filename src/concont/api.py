@@ -1,0 +1,119 @@
+"""The Python interface: train from settings or own arrays, load a run, predict."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from concont.config import check, read_yaml, resolve
+from concont.data import sources
+from concont.data.batches import to_images
+from concont.data.partial import pose
+from concont.engine.evaluate import predict_proba
+from concont.engine.run import execute
+from concont.engine.setup import choose_device, prepare
+from concont.errors import DataError
+from concont.nets.network import Network, build
+from concont.runs import RunFolder
+from concont.settings import Settings
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run, read back from its folder."""
+
+    path: Path
+    settings: Settings
+    summary: dict[str, Any]
+    data: dict[str, Any]  # data.json
+    network: Network
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Class names, in the order of the probabilities."""
+        return tuple(self.data["classes"])
+
+    def predict_proba(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Class probabilities (M, C) of images, M x H x W or M x H x W x 3, uint8."""
+        array = sources.check_images(np.asarray(images), "images", "predict_proba")
+        if list(array.shape[1:]) != self.data["shape"]:
+            expected = tuple(self.data["shape"])
+            raise DataError(f"the images are {array.shape[1:]}; the run learned from {expected}")
+        on_device = to_images(array, self.network.mean.device)
+        result: NDArray[np.float32] = predict_proba(self.network, on_device).float().cpu().numpy()
+        return result
+
+    def evaluate(self, source: str | None = None) -> dict[str, Any]:
+        """Accuracy on the images that the run was measured on, or on those of another source."""
+        if source is None:
+            own = self.settings.data
+            problem = pose(sources.load(own.source, own.root), own)
+            if problem.digest != self.data["digest"]:
+                raise DataError(f"{self.path} was trained on other data than what is there now")
+            images, labels, on = problem.test_images, problem.test_labels, problem.evaluated_on
+        else:
+            other = sources.load(source, self.settings.data.root)
+            images, labels, on = other.x_test, other.y_test, "test"
+        if images is None or labels is None:
+            raise DataError("there is no test set to measure on")
+        right = self.predict_proba(images).argmax(axis=1) == labels
+        return {"accuracy": float(right.mean()), "n": len(labels), "on": on}
+
+
+def train(
+    config: Settings | Mapping[str, Any] | str,
+    *,
+    data: Mapping[str, Any] | None = None,
+    model: nn.Module | None = None,
+    out: str | Path | None = None,
+) -> Run:
+    """Train and return the finished run.
+
+    config: settings, nested plain values such as `{"train": {"epochs": 5}}` laid over the
+    recipe of their data, or the name or path of a recipe. data: own arrays by the names of an
+    `.npz`. model: own network that returns features (B, dim). out: the run folder, new.
+    """
+    if isinstance(config, str):
+        settings = resolve({}, recipe=config)
+    elif isinstance(config, Settings):
+        settings = config
+    else:
+        plain = dict(config)
+        settings = resolve(plain, recipe=plain.pop("recipe", None))
+    folder = RunFolder(out) if out is not None else RunFolder.dated(settings.method.name)
+    folder.refuse_if_used()
+    own = None if data is None else sources.from_arrays(data)
+    job = prepare(settings, folder, own, model)
+    for _ in execute(job):
+        pass
+    return load(folder.path, model=model)
+
+
+def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = None) -> Run:
+    """Read a finished run back; `model` is the own network it was trained with, if any."""
+    from safetensors.torch import load_file
+
+    folder = RunFolder(path)
+    summary, data = folder.read_json("summary.json"), folder.read_json("data.json")
+    config = folder.require("config.yaml")
+    settings = check(read_yaml(config.read_text("utf-8"), str(config)))
+    height, width, channels = data["shape"]
+    moments = data["normalisation"]
+    network = build(
+        settings.model,
+        (channels, height, width),
+        len(data["classes"]),
+        (torch.tensor(moments["mean"]), torch.tensor(moments["std"])),
+        settings.train.seed,
+        model,
+    )
+    weights = load_file(folder.require("model.safetensors"))
+    prefix = "online."
+    own = {k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)}
+    network.load_state_dict(own)
+    return Run(folder.path, settings, summary, data, network.to(choose_device(device)).eval())

@@ -1,0 +1,232 @@
+"""The `concont` command. What is slow to import waits until a command needs it."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from concont.errors import ConcontError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Train classifiers from candidate label sets and unlabelled images.",
+)
+
+
+def main() -> None:
+    """Run the command; a mistake or a failure is one line on standard error and an exit code."""
+    try:
+        app()
+    except ConcontError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except OSError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(1)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from concont.version import describe
+
+        typer.echo(describe())
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show and stop.")
+    ] = False,
+) -> None:
+    """Options of the command as a whole."""
+
+
+@app.command()
+def train(
+    data: Annotated[
+        str | None,
+        typer.Option(help="digits, or the path of an .npz file; not needed with --resume."),
+    ] = None,
+    root: Annotated[str | None, typer.Option(help="Where named sources lie.")] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="Settings by name or YAML file; by default the data's own.")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="concont or partial.")] = None,
+    labeled: Annotated[
+        float | None,
+        typer.Option(help="Images that keep a candidate set: a share up to 1, or a count."),
+    ] = None,
+    ambiguity: Annotated[
+        float | None, typer.Option(help="q: the chance that a wrong label joins a set.")
+    ] = None,
+    unlabeled: Annotated[
+        bool | None,
+        typer.Option(
+            "--unlabeled/--no-unlabeled",
+            help="Use the other images, without labels.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seeds everything.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    deterministic: Annotated[
+        bool | None, typer.Option("--deterministic", help="Refuse operations that are not.")
+    ] = None,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", help="One setting, section.key=value; repeatable.")
+    ] = None,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Show the merged settings and stop.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="The run folder; by default a dated one under runs/.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the run in --out.")
+    ] = False,
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on with the run in this folder; takes no other option.")
+    ] = None,
+) -> None:
+    """Train a classifier and write a run folder."""
+    flags: dict[str, dict[str, Any]] = {
+        "data": {
+            "source": data,
+            "root": root,
+            "labeled": labeled,
+            "ambiguity": ambiguity,
+            "unlabeled": unlabeled,
+            "seed": seed,
+        },
+        "method": {"name": method},
+        "train": {"seed": seed, "epochs": epochs, "device": device, "deterministic": deterministic},
+    }
+    given = {
+        section: {key: value for key, value in values.items() if value is not None}
+        for section, values in flags.items()
+    }
+    if resume is not None:
+        if any(given.values()) or recipe or assignments or out or overwrite or print_config:
+            raise UsageError("--resume takes the settings of its run; give no other option with it")
+        _resume(resume)
+        return
+    _train(given, recipe, assignments or [], out, overwrite, print_config)
+
+
+def _train(
+    flags: dict[str, Any],
+    recipe: str | None,
+    assignments: list[str],
+    out: Path | None,
+    overwrite: bool,
+    print_config: bool,
+) -> None:
+    from concont.config import resolve, write_yaml
+    from concont.engine.setup import prepare
+    from concont.runs import RunFolder
+
+    settings = resolve(flags, recipe, assignments)
+    if print_config:
+        typer.echo(write_yaml(settings), nl=False)
+        return
+    if not settings.data.source:
+        raise UsageError("say what to train on: --data digits, or --data FILE.npz")
+    folder = RunFolder(out) if out else RunFolder.dated(settings.method.name)
+    if not overwrite:
+        folder.refuse_if_used()
+    job = prepare(settings, folder)
+    if overwrite:
+        folder.clear()
+    _run(job)
+
+
+def _resume(path: Path) -> None:
+    from concont.engine.setup import reopen
+    from concont.runs import RunFolder
+
+    folder = RunFolder(path)
+    folder.require("config.yaml")
+    if folder.finished:
+        summary = folder.read_json("summary.json")
+        typer.echo(f"{path} is finished: {_result(summary)}")
+        return
+    _run(reopen(folder))
+
+
+def _run(job: Any) -> None:
+    from concont.display import watch
+    from concont.engine.run import execute
+    from concont.signals import stop_requests
+
+    console = _console()
+    with stop_requests() as stop:
+        watch(execute(job, stop), job.settings.train.epochs, job.settings.method.name, console)
+    summary = job.folder.read_json("summary.json")
+    console.print(f"{_result(summary)}\nRun: {job.folder.path}", soft_wrap=True, highlight=False)
+
+
+def _result(summary: dict[str, Any]) -> str:
+    from concont.display import percent
+
+    if summary["accuracy_last"] is None:
+        return f"trained for {summary['seconds']:.0f} s; there is no test set to measure on"
+    return (
+        f"{summary['evaluated_on']} accuracy {percent(summary['accuracy_last'])} at the last "
+        f"epoch, {percent(summary['accuracy_best'])} at the best, {summary['seconds']:.0f} s"
+    )
+
+
+@app.command()
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    data: Annotated[
+        str | None, typer.Option(help="Other data to measure on; by default the run's own.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure a finished run on its test images."""
+    import json
+
+    from concont.api import load
+    from concont.display import percent
+
+    figures = load(run).evaluate(data)
+    if as_json:
+        typer.echo(json.dumps(figures))
+    else:
+        typer.echo(
+            f"accuracy {percent(figures['accuracy'])} on {figures['n']} {figures['on']} images"
+        )
+
+
+@app.command()
+def demo(
+    seed: Annotated[int, typer.Option(help="Seeds data and training.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the three runs; by default under runs/.")
+    ] = None,
+) -> None:
+    """ConCont on scikit-learn's digits beside two ways without unlabelled images; two minutes."""
+    from concont import demo as demonstration
+    from concont.runs import RunFolder
+    from concont.signals import stop_requests
+
+    folder = RunFolder(out) if out else RunFolder.dated("demo")
+    folder.refuse_if_used()
+    with stop_requests() as stop:
+        demonstration.run(seed, folder.path, _console(), stop)
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console()

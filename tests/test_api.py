@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+from torch import nn
+
+import concont
+from concont.errors import DataError, UsageError
+
+
+def test_train_load_and_predict_on_own_arrays(tmp_path, toy_arrays, toy_config):
+    run = concont.train(toy_config, data=toy_arrays, out=tmp_path / "run")
+    probs = run.predict_proba(toy_arrays["x_test"])
+    assert probs.shape == (20, 2)
+    assert probs.sum(axis=1) == pytest.approx(np.ones(20), abs=1e-5)
+    right = probs.argmax(axis=1) == toy_arrays["y_test"]
+    assert right.mean() == run.summary["accuracy_last"]
+    again = concont.load(tmp_path / "run")
+    assert np.array_equal(again.predict_proba(toy_arrays["x_test"]), probs)
+    assert again.classes == ("0", "1")
+    with pytest.raises(
+        DataError, match=r"the images are \(9, 9, 1\); the run learned from \(8, 8, 1\)"
+    ):
+        run.predict_proba(np.zeros((1, 9, 9), np.uint8))
+
+
+def test_an_own_network(tmp_path, toy_arrays, toy_config):
+    def body():
+        return nn.Sequential(nn.Flatten(), nn.Linear(64, 12), nn.BatchNorm1d(12), nn.ReLU())
+
+    run = concont.train(toy_config, data=toy_arrays, model=body(), out=tmp_path / "run")
+    again = concont.load(tmp_path / "run", model=body())
+    images = toy_arrays["x_test"]
+    assert np.array_equal(run.predict_proba(images), again.predict_proba(images))
+
+
+def test_a_file_a_recipe_and_evaluation(tmp_path, toy_npz, toy_config):
+    toy_config["data"]["source"] = str(toy_npz)
+    run = concont.train(toy_config, out=tmp_path / "run")
+    figures = run.evaluate()
+    assert figures == {"accuracy": run.summary["accuracy_last"], "n": 20, "on": "test"}
+    settings = concont.load(tmp_path / "run").settings
+    rerun = concont.train(settings, out=tmp_path / "rerun")
+    assert rerun.summary["settings_hash"] == run.summary["settings_hash"]
+    assert rerun.evaluate() == figures
+    with pytest.raises(UsageError, match="not empty"):
+        concont.train(settings, out=tmp_path / "run")
+
+
+def test_data_that_changed_is_not_measured(tmp_path, toy_npz, toy_arrays, toy_config):
+    toy_config["data"]["source"] = str(toy_npz)
+    run = concont.train(toy_config, out=tmp_path / "run")
+    np.savez(toy_npz, **{**toy_arrays, "x_test": toy_arrays["x_test"] // 2})
+    with pytest.raises(DataError, match="other data"):
+        run.evaluate()
+    arrays = {k: v for k, v in toy_arrays.items() if "test" not in k}
+    np.savez(toy_npz, **arrays)
+    with pytest.raises(DataError, match="no test set"):
+        run.evaluate(str(toy_npz))

@@ -1,0 +1,140 @@
+"""The command line through real processes."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+import yaml
+
+from concont.version import __version__
+from processes import concont
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def recipe(tmp_path, toy_config):
+    path = tmp_path / "toy.yaml"
+    path.write_text(yaml.safe_dump(toy_config))
+    return path
+
+
+@pytest.fixture
+def train(tmp_path, toy_npz, recipe):
+    """`concont train` on the toy data, into tmp_path."""
+
+    def run(*words):
+        return concont("train", "--data", toy_npz, "--recipe", recipe, *words, cwd=tmp_path)
+
+    return run
+
+
+@pytest.mark.parametrize("words", [("--help",), ("train", "--help"), ("--version",)])
+def test_help_answers_at_once(words):
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        done = concont(*words)
+        times.append(time.perf_counter() - began)
+        assert done.returncode == 0
+    assert min(times) < 0.5, times
+
+
+def test_version_and_commands():
+    assert concont("--version").stdout.startswith(f"concont {__version__} (commit ")
+    text = concont("--help").stdout
+    assert all(name in text for name in ("train", "evaluate", "demo"))
+
+
+def test_train_evaluate_and_a_finished_run(train, tmp_path, toy_npz):
+    done = train("--out", "run", "--seed", "3")
+    assert done.returncode == 0, done.stderr
+    assert "epoch 3/3" in done.stdout
+    assert "images/s" in done.stdout
+    assert "\x1b" not in done.stdout  # plain lines: this is no terminal
+    assert "test accuracy" in done.stdout
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert (summary["seed"], summary["data_seed"], summary["recipe"]) == (3, 3, "toy")
+
+    evaluated = concont("evaluate", tmp_path / "run", "--json")
+    assert json.loads(evaluated.stdout)["accuracy"] == summary["accuracy_last"]
+    other = concont("evaluate", tmp_path / "run", "--data", toy_npz)
+    assert other.stdout.startswith("accuracy ")
+
+    before = (tmp_path / "run" / "summary.json").stat().st_mtime_ns
+    resumed = concont("train", "--resume", tmp_path / "run")
+    assert resumed.returncode == 0
+    assert "is finished" in resumed.stdout
+    assert (tmp_path / "run" / "summary.json").stat().st_mtime_ns == before
+
+    used = train("--out", "run")
+    assert used.returncode == 2
+    assert "--overwrite" in used.stderr
+    assert train("--out", "run", "--overwrite", "--epochs", "1").returncode == 0
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["epochs"] == 1
+
+
+def test_flags_beat_the_recipe_and_print_config_stops(train, tmp_path):
+    done = train(
+        *("--labeled", "10", "--ambiguity", "0", "--no-unlabeled", "--method", "partial"),
+        *("--epochs", "9", "--set", "optimizer.lr=1e-3", "--set", "data.seed=4", "--print-config"),
+    )
+    assert done.returncode == 0
+    plain = yaml.safe_load(done.stdout)
+    assert plain["data"]["labeled"] == 10
+    assert plain["data"]["unlabeled"] is False
+    assert (plain["data"]["seed"], plain["train"]["seed"]) == (4, 1)
+    assert plain["method"]["name"] == "partial"
+    assert plain["optimizer"]["lr"] == 1e-3
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_default_folder_is_dated(train, tmp_path):
+    assert train("--epochs", "1").returncode == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.endswith("-concont")
+    assert (folder / "summary.json").exists()
+
+
+MISTAKES = {
+    "no data": (["train"], 2, "say what to train on"),
+    "unknown data": (["train", "--data", "mnist"], 2, "no data source 'mnist'"),
+    "missing file": (["train", "--data", "none.npz"], 2, "none.npz: no such file"),
+    "unknown key": (
+        ["train", "--data", "digits", "--set", "train.epoch=1"],
+        2,
+        "unknown setting train.epoch; did you mean epochs?",
+    ),
+    "bad value": (["train", "--data", "digits", "--epochs", "0"], 2, "train.epochs is 0"),
+    "bad share": (["train", "--data", "digits", "--labeled", "1.5"], 2, "labeled is 1.5"),
+    "not a number": (["train", "--data", "digits", "--epochs", "many"], 2, "--epochs"),
+    "unknown flag": (["train", "--dta", "digits"], 2, "--dta"),
+    "bad device": (["train", "--data", "digits", "--device", "tpu"], 2, "train.device"),
+    "no gpu": (["train", "--data", "digits", "--device", "cuda"], 2, "no CUDA device"),
+    "resume nothing": (["train", "--resume", "none"], 2, "none: no such run folder"),
+    "resume and flags": (["train", "--resume", "x", "--epochs", "3"], 2, "give no other option"),
+    "evaluate nothing": (["evaluate", "none"], 2, "none: no such run folder"),
+    "broken file": (["train", "--data", "broken.npz"], 1, "broken.npz: not an .npz file"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_a_clear_line_and_writes_nothing(mistake, tmp_path):
+    words, code, message = MISTAKES[mistake]
+    (tmp_path / "broken.npz").write_bytes(b"PK not really")
+    done = concont(*words, cwd=tmp_path)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["broken.npz"]
+
+
+def test_bad_content_leaves_an_older_run_alone(train, tmp_path, toy_npz, toy_arrays):
+    assert train("--out", "run", "--epochs", "1").returncode == 0
+    toy_arrays["y_train"] = np.where(np.arange(40) == 7, -5, toy_arrays["y_train"])
+    np.savez(toy_npz, **toy_arrays)
+    done = train("--out", "run", "--overwrite")
+    assert done.returncode == 1
+    assert "y_train row 7 is -5" in done.stderr
+    assert (tmp_path / "run" / "summary.json").exists()

@@ -1,0 +1,83 @@
+"""Runs that are killed for real go on to the very same weights."""
+
+import json
+import random
+import signal
+import time
+
+import pytest
+
+from processes import concont, start
+
+pytestmark = pytest.mark.slow
+SHORT = (
+    *("--data", "digits", "--epochs", "12", "--set", "train.checkpoint_every=0"),
+    *("--set", "train.evaluate_every=3", "--set", "model.width=8"),
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The run that was left alone."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    began = time.perf_counter()
+    done = concont("train", *SHORT, "--out", folder)
+    assert done.returncode == 0, done.stderr
+    return folder, time.perf_counter() - began
+
+
+def timeless(folder):
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in r.items() if k not in ("seconds", "images_per_s")} for r in lines]
+
+
+def assert_same_end(folder, whole):
+    found, expected = (p / "model.safetensors" for p in (folder, whole))
+    assert found.read_bytes() == expected.read_bytes()
+    assert timeless(folder) == timeless(whole)
+    found, expected = (json.loads((p / "summary.json").read_text()) for p in (folder, whole))
+    assert {**found, "seconds": 0} == {**expected, "seconds": 0}
+
+
+def wait_for(condition, process, seconds=60):
+    end = time.perf_counter() + seconds
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.perf_counter() < end
+        time.sleep(0.005)
+
+
+def test_sigkill_at_any_moment(tmp_path, whole):
+    folder, kills = tmp_path / "run", 0
+    moments = random.Random(7)
+    words = ("train", *SHORT, "--out", folder)
+    while not (folder / "summary.json").exists():
+        process = start(*words)
+        began = folder / "config.yaml"
+        before = began.stat().st_mtime_ns if began.exists() else 0
+        wait_for(lambda: began.exists() and began.stat().st_mtime_ns > before, process)
+        if kills < 3:
+            time.sleep(moments.uniform(0.0, 1.0))
+            process.kill()
+        output = process.communicate()
+        kills += process.returncode == -signal.SIGKILL
+        assert process.returncode in (0, -signal.SIGKILL), output
+        words = ("train", "--resume", folder)
+    assert kills >= 1
+    assert_same_end(folder, whole[0])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_polite_stop_finishes_the_step_and_says_how_to_go_on(tmp_path, whole, number):
+    folder = tmp_path / "run"
+    process = start("train", *SHORT, "--out", folder)
+    wait_for(lambda: (folder / "checkpoint.pt").exists(), process)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert f"go on with: concont train --resume {folder}" in errors
+    assert "Traceback" not in errors
+    assert not (folder / "summary.json").exists()
+    done = concont("train", "--resume", folder)
+    assert done.returncode == 0, done.stderr
+    assert_same_end(folder, whole[0])
