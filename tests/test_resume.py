@@ -39,6 +39,12 @@ def assert_same_end(folder, whole):
     assert {**found, "seconds": 0} == {**expected, "seconds": 0}
 
 
+def written(folder):
+    """When a start of the run last wrote its settings, which is when training begins."""
+    path = folder / "config.yaml"
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
 def wait_for(condition, process, seconds=60):
     end = time.perf_counter() + seconds
     while not condition():
@@ -52,10 +58,9 @@ def test_sigkill_at_any_moment(tmp_path, whole):
     moments = random.Random(7)
     words = ("train", *SHORT, "--out", folder)
     while not (folder / "summary.json").exists():
+        before = written(folder)
         process = start(*words)
-        began = folder / "config.yaml"
-        before = began.stat().st_mtime_ns if began.exists() else 0
-        wait_for(lambda: began.exists() and began.stat().st_mtime_ns > before, process)
+        wait_for(lambda since=before: written(folder) > since, process)
         if kills < 3:
             time.sleep(moments.uniform(0.0, 1.0))
             process.kill()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from concont.errors import ConcontError, UsageError
+from concont.errors import ConcontError, Interrupted, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,6 +24,9 @@ def main() -> None:
     """Run the command; a mistake or a failure is one line on standard error and an exit code."""
     try:
         app()
+    except Interrupted as error:
+        typer.echo(str(error), err=True)
+        sys.exit(error.exit_code)
     except ConcontError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)

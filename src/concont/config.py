@@ -108,7 +108,10 @@ def resolve(
     chosen = _section(asked, "method").get("name")
     if chosen is not None and chosen != _section(base, "method").get("name", "concont"):
         base = {**base, "method": {}}  # a recipe's method settings are those of its own method
-    return check({**merge(base, asked), "recipe": _label(name)})
+    merged = merge(base, asked)
+    if source and source not in NAMED_SOURCES:
+        merged["data"]["source"] = str(Path(source).absolute())  # a run is resumed from anywhere
+    return check({**merged, "recipe": _label(name)})
 
 
 def check(plain: Mapping[str, Any]) -> Settings:

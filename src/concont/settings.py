@@ -68,9 +68,9 @@ class View:
     shear: NonNegative = 0.3
     translate: Share = 0.3  # of the size
     enhance: Span = (0.1, 1.9)  # factor of color, contrast, brightness, sharpness
-    posterize: Span = (4, 8)  # bits kept
-    solarize: Span = (0, 256)  # values from here on are turned over
-    cutout: Span = (0, 0)  # side of the grey square in pixels
+    posterize: Span = (4.0, 8.0)  # bits kept
+    solarize: Span = (0.0, 256.0)  # values from here on are turned over
+    cutout: Span = (0.0, 0.0)  # side of the grey square in pixels
 
     def __post_init__(self) -> None:
         for name in ("crop", "ratio", "enhance", "posterize", "solarize", "cutout"):
@@ -94,7 +94,7 @@ class Views:
 
     flip: bool = True
     weak: View = View(crop=(0.5, 1.0))
-    strong: View = View(crop=(0.2, 1.0), operations=ALL_OPERATIONS, draws=2, cutout=(16, 16))
+    strong: View = View(crop=(0.2, 1.0), operations=ALL_OPERATIONS, draws=2, cutout=(16.0, 16.0))
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,7 @@ def test_a_stop_request_writes_a_checkpoint_and_the_run_goes_on_from_it(tmp_path
     found = load_file(finish(again) / "model.safetensors")
     assert all(torch.equal(expected[name], found[name]) for name in expected)
     assert [row["step"] for row in job.folder.metrics()] == [2, 4, 6]
+    assert len(job.folder.read_json("environment.json")["earlier"]) == 1
 
 
 def test_a_run_without_a_checkpoint_starts_again(tmp_path, toy_config, data):

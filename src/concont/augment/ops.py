@@ -60,12 +60,12 @@ def equalize(images: Tensor, _: Tensor) -> Tensor:
     """Spread each channel's 256-bin histogram evenly, by PIL's table."""
     shape = images.shape
     values = (images * 255).round().long().reshape(-1, shape[2] * shape[3])  # (B*channels, H*W)
-    histogram = torch.zeros(len(values), 256, device=images.device)
-    histogram.scatter_add_(1, values, torch.ones_like(values, dtype=histogram.dtype))
-    last = (histogram * (histogram.cumsum(1) == values.shape[1])).amax(dim=1, keepdim=True)
-    step = ((values.shape[1] - last) / 255).floor()  # (B*channels, 1)
-    before = F.pad(histogram.cumsum(1)[:, :-1], (1, 0))
-    table = ((before + (step / 2).floor()) / step.clamp(min=1)).floor().clamp(0, 255)
+    histogram = torch.zeros(len(values), 256, dtype=torch.long, device=images.device)
+    histogram.scatter_add_(1, values, torch.ones_like(values))
+    upto = histogram.cumsum(dim=1)
+    last = (histogram * (upto == values.shape[1])).amax(dim=1, keepdim=True)
+    step = (values.shape[1] - last) // 255  # (B*channels, 1)
+    table = ((upto - histogram + step // 2) // step.clamp(min=1)).clamp(0, 255)
     spread = (table.gather(1, values) / 255).view(shape).to(images.dtype)
     return torch.where((step > 0).view(shape[0], shape[1], 1, 1), spread, images)
 

@@ -110,7 +110,7 @@ def _choose(
     annotated = np.zeros(len(sets), dtype=bool)
     given: NDArray[np.bool_] = np.asarray(data.y_train != UNKNOWN)
     if data.candidates is not None:
-        given = ~sets.all(axis=1)
+        given = np.asarray(~sets.all(axis=1))
     annotated[rows] = given[rows]
     pool = np.flatnonzero(annotated)
     if len(pool) == 0:

@@ -27,7 +27,7 @@ class Recorder:
         folder.path.mkdir(parents=True, exist_ok=True)
         if job.resumed:
             folder.cut_metrics(job.state.step)
-        folder.write_json("environment.json", environment(job.data.images.device))
+        folder.write_json("environment.json", self._environment())
         folder.write_json("data.json", describe_data(job))
         write_whole(folder / "candidates.npz", self._write_candidates)
         folder.write_text("config.yaml", write_yaml(job.settings))
@@ -58,6 +58,14 @@ class Recorder:
     def close(self) -> None:
         """Let go of the open files."""
         self.events.close()
+
+    def _environment(self) -> dict[str, Any]:
+        """This start's environment; those of earlier starts of the same run stay below it."""
+        folder, now = self.job.folder, environment(self.job.data.images.device)
+        if not self.job.resumed or not (folder / "environment.json").is_file():
+            return now
+        before = folder.read_json("environment.json")
+        return {**now, "earlier": [*before.pop("earlier", []), before]}
 
     def _write_candidates(self, path: Path) -> None:
         problem = self.job.problem
@@ -105,7 +113,7 @@ def describe_data(job: Job) -> dict[str, Any]:
     }
 
 
-def environment(device: torch.device) -> Mapping[str, Any]:
+def environment(device: torch.device) -> dict[str, Any]:
     """What a figure depends on besides the settings."""
     found, clean = version.commit()
     return {
