@@ -81,6 +81,14 @@ def train(
     seed: Annotated[int | None, typer.Option(help="Seeds everything.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    compile_: Annotated[
+        bool | None,
+        typer.Option(
+            "--compile/--no-compile",
+            help="Compile the step; by default on a GPU only.",
+            show_default=False,
+        ),
+    ] = None,
     deterministic: Annotated[
         bool | None, typer.Option("--deterministic", help="Refuse operations that are not.")
     ] = None,
@@ -111,7 +119,13 @@ def train(
             "seed": seed,
         },
         "method": {"name": method},
-        "train": {"seed": seed, "epochs": epochs, "device": device, "deterministic": deterministic},
+        "train": {
+            "seed": seed,
+            "epochs": epochs,
+            "device": device,
+            "compile": compile_,
+            "deterministic": deterministic,
+        },
     }
     given = {
         section: {key: value for key, value in values.items() if value is not None}

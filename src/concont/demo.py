@@ -21,11 +21,12 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 }
 
 
-def jobs(seed: int, out: Path) -> dict[str, Job]:
+def jobs(seed: int, out: Path, holdout: float = 0.0) -> dict[str, Job]:
     """The three systems on the same data and seed, with as many steps of as many rows each."""
     ready: dict[str, Job] = {}
     for title, flags in SYSTEMS.items():
-        data = {"source": "digits", "seed": seed, **flags.get("data", {})}
+        own = flags.get("data", {})
+        data = {"source": "digits", "seed": seed, "holdout": holdout, **own}
         settings = resolve({**flags, "data": data, "train": {"seed": seed}})
         folder = RunFolder(out / title.lower().replace(" ", "-").replace("(", "").replace(")", ""))
         job = prepare(settings, folder)

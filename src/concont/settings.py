@@ -132,6 +132,7 @@ class Train:
     evaluate_every: AtLeastOne = 1  # epochs
     checkpoint_every: NonNegative = 60.0  # seconds; 0: at every epoch's end
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    compile: bool | None = None  # None: on a GPU only
     deterministic: bool = False
 
 
@@ -162,6 +163,6 @@ class Settings:
         del plain["recipe"], plain["data"]["root"]
         if plain["data"]["source"] not in NAMED_SOURCES:
             plain["data"]["source"] = data_digest
-        for name in ("device", "checkpoint_every"):
+        for name in ("device", "compile", "checkpoint_every"):
             del plain["train"][name]
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

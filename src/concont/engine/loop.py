@@ -12,6 +12,7 @@ import torch
 from concont.augment.views import render
 from concont.data.batches import Order, TrainingSet
 from concont.engine.evaluate import TestSet, accuracy
+from concont.engine.speed import Losses, losses_of
 from concont.engine.state import TrainState
 from concont.memory import average_
 from concont.settings import Settings
@@ -50,7 +51,7 @@ def fit(
 ) -> Iterator[Progress]:
     """Train from where `state` stands to the end; between two yields `state` is whole."""
     train, device = settings.train, data.images.device
-    total = train.epochs * order.steps
+    total, losses = train.epochs * order.steps, losses_of(settings, device)
     rows = order.epoch(state.step // order.steps)
     clock = time.perf_counter()
     last_step, last_seconds = state.step, state.seconds
@@ -60,7 +61,7 @@ def fit(
         if position == 0:
             rows = order.epoch(epoch)
         lr = settings.optimizer.lr * cosine(state.step, total)
-        train_step(settings, state, data, rows[position].to(device), lr)
+        train_step(settings, losses, state, data, rows[position].to(device), lr)
 
         epoch_end = position == order.steps - 1
         if device.type == "cpu" or epoch_end:
@@ -83,7 +84,12 @@ def fit(
 
 
 def train_step(
-    settings: Settings, state: TrainState, data: TrainingSet, index: torch.Tensor, lr: float
+    settings: Settings,
+    losses: Losses,
+    state: TrainState,
+    data: TrainingSet,
+    index: torch.Tensor,
+    lr: float,
 ) -> None:
     """One optimiser step on the rows `index` (B,)."""
     method, nets = settings.method, state.nets
@@ -92,7 +98,7 @@ def train_step(
     batch = Batch(index, data.candidates[index], views, data.truth[index])
 
     with precision(index.device):
-        out = method.losses(nets, state.memory, batch)
+        out = losses(nets, state.memory, batch)
     out.total.backward()  # type: ignore[no-untyped-call]
     for group in state.optimizer.param_groups:
         group["lr"] = lr
