@@ -1,4 +1,4 @@
-"""The demo over several seeds, as a record: on the test images, or on a hold-out of the training ones.
+"""The demo over several seeds, as a record: on the test images or on a training hold-out.
 
 python benchmarks/digits.py 1 2 3 4 5 --out benchmarks/results/digits-demo.json
 python benchmarks/digits.py 101 102 --holdout 0.2 --out benchmarks/results/digits-recipe.json

@@ -109,7 +109,7 @@ def resolve(
     if chosen is not None and chosen != _section(base, "method").get("name", "concont"):
         base = {**base, "method": {}}  # a recipe's method settings are those of its own method
     merged = merge(base, asked)
-    if source and source not in NAMED_SOURCES:
+    if Path(source).suffix:
         merged["data"]["source"] = str(Path(source).absolute())  # a run is resumed from anywhere
     return check({**merged, "recipe": _label(name)})
 

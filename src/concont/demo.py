@@ -57,10 +57,11 @@ def table(summaries: list[dict[str, Any]]) -> Table:
     first = summaries[0]
     grid = Table(
         title=f"Digits, {first['labeled']:.0%} of the images with candidate sets, "
-        f"q = {first['ambiguity']}, seed {first['seed']}"
+        f"q = {first['ambiguity']}, seed {first['seed']}",
+        caption="test images, last epoch; the same sets, steps and batch size for all",
     )
-    grid.add_column("system")
-    for name in ("unlabelled images", "steps", "batch", "seconds", "test accuracy, last epoch"):
+    grid.add_column("system", no_wrap=True)
+    for name in ("unlabelled", "steps", "batch", "seconds", "accuracy"):
         grid.add_column(name, justify="right")
     for row in summaries:
         grid.add_row(

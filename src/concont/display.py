@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import (
     BarColumn,
     SpinnerColumn,
@@ -13,6 +14,7 @@ from rich.progress import (
 from rich.progress import (
     Progress as Bars,
 )
+from rich.text import Text
 
 if TYPE_CHECKING:
     from concont.engine.loop import Progress
@@ -47,21 +49,19 @@ def watch(progress: "Iterator[Progress]", epochs: int, title: str, console: Cons
                     highlight=False,
                 )
         return
-    columns = (
+    bars = Bars(
         SpinnerColumn(),
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[figures]}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.percentage:3.0f} %"),
+        TimeRemainingColumn(compact=True),
+        console=console,
     )
-    with Bars(*columns, console=console) as bars:
-        task = bars.add_task(title, total=None, figures="")
+    figures = Text("")  # the last evaluation, on a line of its own
+    task = bars.add_task(title, total=None)
+    with Live(Group(bars, figures), console=console, refresh_per_second=10):
         for point in progress:
-            bars.update(
-                task,
-                total=point.total,
-                completed=point.step,
-                description=f"{title}  epoch {point.epoch}/{epochs}",
-            )
+            words = f"{title}  epoch {point.epoch}/{epochs}"
+            bars.update(task, total=point.total, completed=point.step, description=words)
             if point.row is not None:
-                bars.update(task, figures=describe(point.row))
+                figures.plain = f"  {describe(point.row)}"
