@@ -45,6 +45,26 @@ def test_a_file_a_recipe_and_evaluation(tmp_path, toy_npz, toy_config):
         concont.train(settings, out=tmp_path / "run")
 
 
+def test_own_arrays_are_never_called_by_a_recipes_name(tmp_path, toy_arrays, toy_config):
+    run = concont.train({**toy_config, "recipe": "digits"}, data=toy_arrays, out=tmp_path / "run")
+    assert run.summary["recipe"] == "digits"
+    assert len(run.summary["data"]) == 64  # a digest
+
+
+def test_evaluation_on_other_classes_is_refused(tmp_path, toy_arrays, toy_config):
+    run = concont.train(toy_config, data=toy_arrays, out=tmp_path / "run")
+    with pytest.raises(DataError, match="digits has other classes"):
+        run.evaluate("digits")
+
+
+def test_a_damaged_network_is_named(tmp_path, toy_arrays, toy_config):
+    concont.train(toy_config, data=toy_arrays, out=tmp_path / "run")
+    path = tmp_path / "run" / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(DataError, match=r"model\.safetensors is damaged"):
+        concont.load(tmp_path / "run")
+
+
 def test_data_that_changed_is_not_measured(tmp_path, toy_npz, toy_arrays, toy_config):
     toy_config["data"]["source"] = str(toy_npz)
     run = concont.train(toy_config, out=tmp_path / "run")

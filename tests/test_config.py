@@ -23,6 +23,13 @@ def test_other_data_takes_the_default_recipe():
     assert settings.method == ConCont()
 
 
+def test_a_file_is_found_again_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("data: {source: mine.npz}")
+    assert resolve({}, recipe="mine.yaml").data.source == str(tmp_path / "mine.npz")
+    assert resolve({"data": {"source": "x.npz"}}).data.source == str(tmp_path / "x.npz")
+
+
 def test_another_method_does_not_inherit_the_recipes_method_settings():
     settings = resolve({"data": {"source": "digits"}, "method": {"name": "partial"}})
     assert settings.method == Partial()
@@ -69,6 +76,11 @@ def test_every_shipped_recipe_is_valid_and_reads_back(name, tmp_path):
         ("train=5", "write it as section.key=value"),
         ("train.epochs", "write it as section.key=value"),
         ("train.epochs=[1", "is not valid YAML"),
+        ("data.labeled=.inf", "labeled is inf; it must be a share"),
+        ("method.name=[a]", r"method.name is \['a'\]; it must be one of"),
+        ("data.source=5", "data.source is 5: .*string"),
+        ("train.seed=2024-01-01", 'train.seed is "2024-01-01": .*integer'),
+        ("data.source=2024-13-45", "is not valid YAML"),
         ("model.name=vgg", "model.name is \"vgg\": .*'resnet18'"),
     ],
 )
@@ -105,6 +117,14 @@ def test_a_missing_or_broken_recipe(tmp_path):
     with pytest.raises(UsageError, match="no recipe 'nosuch': neither a file nor one of"):
         resolve({}, recipe="nosuch")
     bad = tmp_path / "bad.yaml"
+    bad.write_bytes("ä: 1".encode("latin-1"))
+    with pytest.raises(UsageError, match="is not text in UTF-8"):
+        resolve({}, recipe=str(bad))
+    bad.write_text("5: 3")
+    with pytest.raises(UsageError, match="unknown section 5"):
+        resolve({}, recipe=str(bad))
+    with pytest.raises(UsageError, match="epochs is set to a value already"):
+        resolve({}, None, ["train.epochs=1", "train.epochs.x=2"])
     bad.write_text("- 1\n- 2\n")
     with pytest.raises(UsageError, match="must hold sections"):
         resolve({}, recipe=str(bad))

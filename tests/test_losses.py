@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from hypothesis import given
@@ -63,6 +65,12 @@ def test_a_certain_network_has_a_tiny_loss_not_a_rounded_one():
     logits = torch.tensor([[30.0, 0.0, 0.0]])
     loss = partial_cross_entropy(logits, torch.tensor([[True, False, False]]))
     assert loss.item() == pytest.approx(2 * 9.357623e-14, rel=1e-4)
+
+
+def test_eq_1_keeps_its_digits_where_the_loss_is_large():
+    logits = torch.tensor([[0.0, 20.5]], dtype=torch.float64)
+    loss = partial_cross_entropy(logits, torch.tensor([[True, False]])).item()
+    assert loss - 20.5 == pytest.approx(math.log1p(math.exp(-20.5)), rel=1e-5)
 
 
 def test_partial_loss_gradient():

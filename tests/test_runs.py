@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from concont.errors import UsageError
+from concont.errors import DataError, UsageError
 from concont.runs import RunFolder, write_whole
 
 
@@ -32,14 +32,23 @@ def test_a_used_folder_is_refused_and_only_a_run_is_cleared(tmp_path):
     folder.path.mkdir()
     folder.refuse_if_used()
     (folder / "thesis.txt").write_text("precious")
-    with pytest.raises(UsageError, match="--resume .* --overwrite"):
+    with pytest.raises(UsageError, match="not empty; choose another folder"):
         folder.refuse_if_used()
-    with pytest.raises(UsageError, match="holds no run"):
-        folder.clear()
-    assert (folder / "thesis.txt").exists()
     (folder / "config.yaml").write_text("{}")
+    with pytest.raises(UsageError, match=r"thesis\.txt is not part of a run"):
+        folder.clear()
+    assert (folder / "thesis.txt").read_text() == "precious"
+    assert (folder / "config.yaml").exists()
+    (folder / "thesis.txt").unlink()
+    (folder / "events.out.tfevents.1.host").write_text("")
+    (folder / ".summary.json.tmp").write_text("")
     folder.clear()
-    assert not folder.path.exists()
+    assert list(folder.path.iterdir()) == []
+
+
+def test_what_a_kill_left_half_written_does_not_count(tmp_path):
+    (tmp_path / ".config.yaml.tmp").write_text("half")
+    RunFolder(tmp_path).refuse_if_used()
 
 
 def test_a_file_is_not_a_folder(tmp_path):
@@ -64,6 +73,16 @@ def test_metrics_are_cut_back_and_a_torn_line_is_dropped(tmp_path):
     assert [json.loads(line)["step"] for line in lines] == [10, 20]
     folder.cut_metrics(0)
     assert folder.metrics() == []
+
+
+def test_damaged_files_are_named(tmp_path):
+    folder = RunFolder(tmp_path)
+    (folder / "data.json").write_text("{")
+    with pytest.raises(DataError, match=r"data\.json is damaged"):
+        folder.read_json("data.json")
+    (folder / "metrics.jsonl").write_text("{\n{}\n")
+    with pytest.raises(DataError, match=r"metrics\.jsonl is damaged"):
+        folder.metrics()
 
 
 def test_dated_folders_do_not_collide(tmp_path, monkeypatch):

@@ -1,7 +1,7 @@
 """The Python interface: train from settings or own arrays, load a run, predict."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,8 @@ class Run:
             images, labels, on = problem.test_images, problem.test_labels, problem.evaluated_on
         else:
             other = sources.load(source, self.settings.data.root)
+            if other.classes != self.classes:
+                raise DataError(f"{source} has other classes than the run: {other.classes}")
             images, labels, on = other.x_test, other.y_test, "test"
         if images is None or labels is None:
             raise DataError("there is no test set to measure on")
@@ -88,6 +90,8 @@ def train(
     folder = RunFolder(out) if out is not None else RunFolder.dated(settings.method.name)
     folder.refuse_if_used()
     own = None if data is None else sources.from_arrays(data)
+    if own is not None:  # known by its content, whatever recipe it is trained with
+        settings = replace(settings, data=replace(settings.data, source="", root=None))
     job = prepare(settings, folder, own, model)
     for _ in execute(job):
         pass
@@ -96,6 +100,7 @@ def train(
 
 def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = None) -> Run:
     """Read a finished run back; `model` is the own network it was trained with, if any."""
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     folder = RunFolder(path)
@@ -112,7 +117,11 @@ def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = No
         settings.train.seed,
         model,
     )
-    weights = load_file(folder.require("model.safetensors"))
+    path = folder.require("model.safetensors")
+    try:
+        weights = load_file(path)
+    except SafetensorError as error:
+        raise DataError(f"{path} is damaged: {error}") from None
     prefix = "online."
     own = {k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)}
     network.load_state_dict(own)

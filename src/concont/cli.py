@@ -158,8 +158,13 @@ def _train(
     if not settings.data.source:
         raise UsageError("say what to train on: --data digits, or --data FILE.npz")
     folder = RunFolder(out) if out else RunFolder.dated(settings.method.name)
-    if not overwrite:
-        folder.refuse_if_used()
+    if overwrite:
+        folder.refuse_if_not_a_run()
+    else:
+        folder.refuse_if_used(
+            f"go on with --resume {folder.path}, start it afresh with --overwrite, "
+            "or choose another --out"
+        )
     job = prepare(settings, folder)
     if overwrite:
         folder.clear()
@@ -238,7 +243,7 @@ def demo(
     from concont.signals import stop_requests
 
     folder = RunFolder(out) if out else RunFolder.dated("demo")
-    folder.refuse_if_used()
+    folder.refuse_if_used("choose another --out")
     with stop_requests() as stop:
         demonstration.run(seed, folder.path, _console(), stop)
 

@@ -42,7 +42,7 @@ def read_yaml(text: str, where: str) -> Any:
     """Plain values from YAML text; `where` names it in an error."""
     try:
         return yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # a date that is none is a ValueError
         raise UsageError(f"{where} is not valid YAML: {error}") from None
 
 
@@ -62,7 +62,10 @@ def read_recipe(name: str) -> Plain:
     if name in recipe_names():
         text = resources.files("concont.recipes").joinpath(f"{name}.yaml").read_text("utf-8")
     elif Path(name).is_file():
-        text = Path(name).read_text("utf-8")
+        try:
+            text = Path(name).read_text("utf-8")
+        except UnicodeDecodeError:
+            raise UsageError(f"recipe {name} is not text in UTF-8") from None
     else:
         raise UsageError(
             f"no recipe {name!r}: neither a file nor one of {', '.join(recipe_names())}"
@@ -84,6 +87,8 @@ def parse_assignments(assignments: Iterable[str]) -> Plain:
         inner = result
         for name in names[:-1]:
             inner = inner.setdefault(name, {})
+            if not isinstance(inner, dict):
+                raise UsageError(f"--set {text}: {name} is set to a value already")
         inner[names[-1]] = read_yaml(value, f"--set {text}")
     return result
 
@@ -102,16 +107,17 @@ def resolve(
 ) -> Settings:
     """The settings of a run: defaults, then the recipe, then flags and `--set`."""
     asked = merge(flags, parse_assignments(assignments))
-    source = _section(asked, "data").get("source") or ""
+    source = _section(asked, "data").get("source")
     name = recipe or (source if source in NAMED_SOURCES else "default")
     base = read_recipe(name)
     chosen = _section(asked, "method").get("name")
     if chosen is not None and chosen != _section(base, "method").get("name", "concont"):
         base = {**base, "method": {}}  # a recipe's method settings are those of its own method
-    merged = merge(base, asked)
-    if Path(source).suffix:
-        merged["data"]["source"] = str(Path(source).absolute())  # a run is resumed from anywhere
-    return check({**merged, "recipe": _label(name)})
+    settings = check({**merge(base, asked), "recipe": _label(name)})
+    if not Path(settings.data.source).suffix:
+        return settings
+    absolute = str(Path(settings.data.source).absolute())  # so that any folder can resume it
+    return replace(settings, data=replace(settings.data, source=absolute))
 
 
 def check(plain: Mapping[str, Any]) -> Settings:
@@ -119,7 +125,7 @@ def check(plain: Mapping[str, Any]) -> Settings:
     known = [*SECTIONS, "method", "recipe"]
     for name in plain:
         if name not in known:
-            raise UsageError(f"unknown section {name}{_nearest(name, known)}")
+            raise UsageError(f"unknown section {name}{_nearest(str(name), known)}")
     method = _check_method(plain)
     sections = {name: _check_section(name, kind, plain) for name, kind in SECTIONS.items()}
     if sections["data"].unlabeled is None:
@@ -129,7 +135,7 @@ def check(plain: Mapping[str, Any]) -> Settings:
 
 def _check_method(plain: Mapping[str, Any]) -> Method:
     name = _section(plain, "method").get("name", "concont")
-    if name not in METHODS:
+    if not isinstance(name, str) or name not in METHODS:
         raise UsageError(f"method.name is {name!r}; it must be one of {', '.join(METHODS)}")
     method: Method = _check_section("method", METHODS[name], plain)
     return method
@@ -140,11 +146,9 @@ def _check_section(name: str, kind: type, plain: Mapping[str, Any]) -> Any:
     _refuse_unknown(kind, values, name)
     try:
         # JSON's strict mode: no text for a number, no number for a bool, but lists for tuples.
-        return TypeAdapter(kind).validate_json(json.dumps(values), strict=True)
+        return TypeAdapter(kind).validate_json(json.dumps(values, default=str), strict=True)
     except ValidationError as error:
         raise UsageError("\n".join(_explain(name, e) for e in error.errors())) from None
-    except TypeError as error:
-        raise UsageError(f"{name}: {error}") from None
 
 
 def _section(plain: Mapping[str, Any], name: str) -> Mapping[str, Any]:

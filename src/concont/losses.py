@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -17,8 +16,9 @@ def partial_cross_entropy(logits: Tensor, candidates: Tensor) -> Tensor:
     inside = logits.masked_fill(~candidates, -torch.inf).logsumexp(dim=1)
     # An unlabelled row has nothing outside; it keeps its logits so that no gradient is 0 * inf.
     outside = logits.masked_fill(candidates & ~everything[:, None], -torch.inf).logsumexp(dim=1)
-    # log(in + out) - log(in) = softplus(log out - log in): no rounding below 0 near certainty.
-    return torch.where(everything, 0.0, F.softplus(outside - inside))
+    # log(in + out) - log(in) = log(1 + out/in): no rounding below 0 near certainty.
+    loss = torch.logaddexp(outside - inside, torch.zeros_like(inside))
+    return torch.where(everything, 0.0, loss)
 
 
 def uniform_cross_entropy(logits: Tensor, candidates: Tensor) -> Tensor:

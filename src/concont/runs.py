@@ -2,13 +2,12 @@
 
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from concont.errors import UsageError
+from concont.errors import DataError, UsageError
 
 CONTENTS = {
     "config.yaml": "every setting, complete; `--recipe` reads it back",
@@ -17,6 +16,7 @@ CONTENTS = {
     "candidates.npz": "row ids and candidate sets as trained on",
     "metrics.jsonl": "one line an evaluation",
     "checkpoint.pt": "everything that `--resume` needs",
+    "checkpoint.previous.pt": "the one before it",
     "model.safetensors": "the trained network",
     "summary.json": "settings and result; written last",
 }
@@ -57,23 +57,27 @@ class RunFolder:
     def __truediv__(self, name: str) -> Path:
         return self.path / name
 
-    def refuse_if_used(self) -> None:
+    def refuse_if_used(self, cure: str = "choose another folder") -> None:
         """A folder that holds anything is never written over by accident."""
         if self.path.is_file():
             raise UsageError(f"{self.path} is a file, not a folder")
-        if self.path.exists() and any(self.path.iterdir()):
-            raise UsageError(
-                f"{self.path} is not empty; go on with --resume {self.path}, start it afresh "
-                "with --overwrite, or choose another --out"
-            )
+        if self.path.is_dir() and any(not _unfinished(path) for path in self.path.iterdir()):
+            raise UsageError(f"{self.path} is not empty; {cure}")
+
+    def refuse_if_not_a_run(self) -> None:
+        """Only what a run has written may be cleared away."""
+        if self.path.is_file():
+            raise UsageError(f"{self.path} is a file, not a folder")
+        for path in self.path.iterdir() if self.path.is_dir() else ():
+            if not _belongs(path):
+                raise UsageError(f"{path} is not part of a run, so {self.path} is left alone")
 
     def clear(self) -> None:
-        """Remove an earlier run, and nothing that is not one."""
-        if not self.path.exists() or not any(self.path.iterdir()):
-            return
-        if not (self / "config.yaml").is_file():
-            raise UsageError(f"{self.path} holds no run (no config.yaml), so it is left alone")
-        shutil.rmtree(self.path)
+        """Remove an earlier run; its settings go last, so that what is left is still a run."""
+        self.refuse_if_not_a_run()
+        if self.path.is_dir():
+            for path in sorted(self.path.iterdir(), key=lambda path: path.name == "config.yaml"):
+                path.unlink()
 
     def require(self, name: str) -> Path:
         """The path of a file that must be there."""
@@ -93,7 +97,11 @@ class RunFolder:
 
     def read_json(self, name: str) -> Any:
         """What `write_json` wrote."""
-        return json.loads(self.require(name).read_text("utf-8"))
+        path = self.require(name)
+        try:
+            return json.loads(path.read_text("utf-8"))
+        except ValueError as error:
+            raise DataError(f"{path} is damaged: {error}") from None
 
     @property
     def finished(self) -> bool:
@@ -113,12 +121,26 @@ class RunFolder:
         if not path.is_file():
             return []
         lines = path.read_text("utf-8").split("\n")[:-1]  # after the last newline: cut short
-        return [json.loads(line) for line in lines if line]
+        try:
+            return [json.loads(line) for line in lines if line]
+        except ValueError as error:
+            raise DataError(f"{path} is damaged: {error}") from None
 
     def cut_metrics(self, step: int) -> None:
         """Forget the lines after a step, which a resumed run will write again."""
         kept = [row for row in self.metrics() if row["step"] <= step]
         self.write_text("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in kept))
+
+
+def _unfinished(path: Path) -> bool:
+    """Whether a kill cut the writing of this file short."""
+    return path.name.startswith(".") and path.name.endswith(".tmp")
+
+
+def _belongs(path: Path) -> bool:
+    """Whether a run writes files of this name."""
+    known = path.name in CONTENTS or path.name.startswith("events.out.tfevents")
+    return path.is_file() and (known or _unfinished(path))
 
 
 def _write(path: Path, text: str) -> None:

@@ -51,7 +51,7 @@ class Data:
 
     def __post_init__(self) -> None:
         count = self.labeled
-        if count is not None and not (0 < count <= 1 or (count >= 2 and count == int(count))):
+        if count is not None and not (0 < count <= 1 or (count >= 2 and float(count).is_integer())):
             allowed = "a share above 0 and up to 1, or a whole number from 2 on"
             raise ValueError(f"labeled is {count:g}; it must be {allowed}")
 

@@ -1,5 +1,9 @@
+import math
+
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from concont.augment.views import apply_view, n_draws, render
 from concont.settings import ALL_OPERATIONS, View, Views
@@ -61,6 +65,60 @@ def test_each_operation_is_reached_and_only_it(name):
     assert found.max() <= 1
 
 
+def by_pil(images, coefficients):
+    """PIL's own bilinear affine transform; coefficients take output to input pixels."""
+    done = []
+    for image in images:
+        pixels = (image * 255).round().byte().permute(1, 2, 0).numpy()
+        picture = Image.fromarray(pixels)
+        moved = picture.transform(picture.size, Image.Transform.AFFINE, coefficients, BILINEAR)
+        done.append(torch.from_numpy(np.array(moved)).permute(2, 0, 1).float() / 255)
+    return torch.stack(done)
+
+
+BILINEAR = Image.Resampling.BILINEAR
+COARSE = torch.rand(3, 3, 5, 5, generator=torch.Generator().manual_seed(0))
+SMOOTH = torch.nn.functional.interpolate(COARSE, (24, 32), mode="bicubic").clamp(0.05, 1)
+
+
+def about_centre(a, b, c, d, height, width):
+    x, y = width / 2, height / 2
+    return (a, b, x - a * x - b * y, c, d, y - c * x - d * y)
+
+
+@pytest.mark.parametrize(
+    ("name", "coefficients"),
+    [
+        ("rotate", lambda h, w: about_centre(C24, -S24, S24, C24, h, w)),
+        ("shear_x", lambda h, w: about_centre(1, 0.24, 0, 1, h, w)),
+        ("shear_y", lambda h, w: about_centre(1, 0, 0.24, 1, h, w)),
+        ("translate_x", lambda h, w: (1, 0, 0.24 * w, 0, 1, 0)),
+        ("translate_y", lambda h, w: (1, 0, 0, 0, 1, 0.24 * h)),
+    ],
+)
+def test_geometry_is_pils(name, coefficients):
+    """At 0.9 of the way from -limit to limit: 24 degrees, shear and shift of 0.24."""
+    view = View(ratio=(32 / 24, 32 / 24), operations=(name,), draws=1)
+    found = apply_view(SMOOTH, view, False, uniforms(view, 0.9, rows=3))
+    expected = by_pil(SMOOTH, coefficients(24, 32))
+    inside = (found > 0).all(dim=1) & (expected > 0).all(dim=1)
+    assert inside.float().mean() > 0.5
+    difference = (found - expected).abs().amax(dim=1)[inside]
+    assert difference.quantile(0.98) < 2 / 255  # the rest lies on the border, where PIL blends
+    assert ((found > 0).all(dim=1) != (expected > 0).all(dim=1)).float().mean() < 0.06
+
+
+C24, S24 = math.cos(math.radians(24)), math.sin(math.radians(24))
+
+
+def test_the_hole_is_grey_and_has_its_size():
+    view = View(ratio=(1.0, 1.0), cutout=(4.0, 4.0))
+    white = torch.ones(6, 3, 12, 12)
+    found = apply_view(white, view, False, uniforms(view, 0.5))
+    assert ((found == 0.5).sum(dim=(1, 2, 3)) == 3 * 16).all()
+    assert (found[:, :, 4:8, 4:8] == 0.5).all()
+
+
 def test_the_second_operation_follows_the_first():
     view = View(ratio=(1.0, 1.0), operations=("posterize", "solarize"), draws=2)
     square = IMAGES[:1, :, :, :12]
@@ -80,6 +138,10 @@ def test_render_draws_each_named_view_afresh():
     assert list(first) == list(names)
     assert all(torch.equal(first[n], again[n]) for n in names)
     assert not torch.equal(first["strong"], first["strong2"])
+    stream = torch.Generator().manual_seed(1)
+    for name, view in (("weak", views.weak), ("strong", views.strong), ("strong2", views.strong)):
+        drawn = torch.rand(6, n_draws(view), generator=stream)
+        assert torch.equal(first[name], apply_view(images.float() / 255, view, True, drawn))
 
 
 def test_no_image_is_rendered_by_a_python_loop():

@@ -60,5 +60,5 @@ def test_images_keep_their_pixels_and_lie_channels_last():
 
 def test_the_training_set_holds_the_problem(problem):
     data = TrainingSet.of(problem, torch.device("cpu"))
-    assert len(data) == 40
+    assert data.images.shape == (40, 1, 8, 8)
     assert torch.equal(data.candidates, torch.from_numpy(problem.candidates))

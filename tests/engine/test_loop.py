@@ -1,3 +1,4 @@
+import copy
 import itertools
 
 import pytest
@@ -5,7 +6,7 @@ import torch
 
 from concont.config import resolve
 from concont.data.sources import from_arrays
-from concont.engine.loop import cosine, fit
+from concont.engine.loop import cosine, evaluate, fit
 from concont.engine.setup import prepare
 from concont.runs import RunFolder
 
@@ -27,6 +28,68 @@ def test_the_cosine_falls_from_one_to_zero():
     assert [cosine(s, 4) for s in range(5)] == pytest.approx(
         [1, 0.853553, 0.5, 0.146447, 0], abs=1e-6
     )
+
+
+def test_the_learning_rate_follows_the_cosine(toy_arrays, toy_config):
+    ready = job(toy_arrays, toy_config)
+    rates = [
+        ready.state.optimizer.param_groups[0]["lr"]
+        for _ in fit(ready.settings, ready.state, ready.data, ready.order, ready.test)
+    ]
+    assert rates == pytest.approx([0.05 * cosine(step, 6) for step in range(6)])
+
+
+def test_each_accuracy_is_its_own_networks(toy_arrays, toy_config):
+    ready = job(toy_arrays, toy_config)
+    answers = {"online": (5.0, -5.0), "key": (-5.0, 5.0)}  # always class 0, always class 1
+    for name, bias in answers.items():
+        classifier = ready.state.nets.modules[name].classifier
+        torch.nn.init.zeros_(classifier.weight)
+        with torch.no_grad():
+            classifier.bias.copy_(torch.tensor(bias))
+    ready.test.labels[:15] = 0
+    ready.test.labels[15:] = 1
+    row = evaluate(ready.state, ready.test)
+    assert (row["accuracy"], row["accuracy_momentum"], row["accuracy_best"]) == (0.75, 0.25, 0.75)
+
+
+def test_the_key_network_gathers_statistics_of_its_own(toy_arrays, toy_config):
+    ready = job(toy_arrays, toy_config)
+    modules = ready.state.nets.modules
+    run(ready)
+    online, key = (modules[name].backbone[1].running_mean for name in ("online", "key"))
+    assert key.abs().sum() > 0
+    assert not torch.allclose(online, key)
+
+
+def test_dropout_in_an_own_network_is_seeded_and_resumed(toy_arrays, toy_config):
+    def with_dropout():
+        body = torch.nn.Sequential(
+            torch.nn.Flatten(), torch.nn.Linear(64, 16), torch.nn.Dropout(0.5)
+        )
+        torch.nn.init.constant_(body[1].weight, 0.01)
+        torch.nn.init.zeros_(body[1].bias)
+        data = from_arrays(toy_arrays)
+        return prepare(resolve(toy_config), RunFolder("unused"), data, body)
+
+    whole = with_dropout()
+    run(whole)
+    first = with_dropout()
+    steps = fit(first.settings, first.state, first.data, first.order, first.test)
+    list(itertools.islice(steps, 3))
+    saved = copy.deepcopy(first.state.state_dict())
+    second = with_dropout()
+    torch.rand(7)  # whatever else the process draws
+    second.state.load_state_dict(saved)
+    run(second)
+    assert torch.equal(weights(whole), weights(second))
+
+
+def test_a_state_from_another_kind_of_device_goes_on(toy_arrays, toy_config):
+    first, second = job(toy_arrays, toy_config), job(toy_arrays, toy_config)
+    saved = {**first.state.state_dict(), "device": "cuda", "views": torch.zeros(16).byte()}
+    second.state.load_state_dict(saved)
+    assert run(second)[-1].row["accuracy"] is not None
 
 
 def test_every_step_is_reported_and_every_evaluation_has_a_row(toy_arrays, toy_config):

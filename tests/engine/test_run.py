@@ -109,6 +109,14 @@ def test_other_data_is_refused_on_resume(tmp_path, toy_config, toy_arrays, data)
         reopen(job.folder, from_arrays(toy_arrays))
 
 
+def test_a_checkpoint_that_does_not_fit_its_settings_is_refused(tmp_path, toy_config, data):
+    folder = finish(start(toy_config, tmp_path / "run", data))
+    text = (folder / "config.yaml").read_text()
+    (folder / "config.yaml").write_text(text.replace("width: 4", "width: 5"))
+    with pytest.raises(DataError, match=r"does not fit its config\.yaml"):
+        reopen(folder, data)
+
+
 class Exploding(Partial):
     """Loses its mind at the fourth step."""
 

@@ -7,7 +7,7 @@ import torch
 from concont.config import resolve
 from concont.data.sources import from_arrays
 from concont.engine.setup import choose_device, measure, prepare
-from concont.errors import UsageError
+from concont.errors import DataError, UsageError
 from concont.runs import RunFolder
 
 
@@ -39,6 +39,25 @@ def test_true_label_selection_needs_every_label(toy_arrays, toy_config):
     toy_arrays["y_train"] = np.where(np.arange(40) == 3, -1, toy_arrays["y_train"])
     toy_config["data"] = {}
     with pytest.raises(UsageError, match="needs the true label of every training image"):
+        prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+
+
+def test_the_optimiser_is_the_one_that_was_asked_for(toy_arrays, toy_config):
+    toy_config["optimizer"] = {"lr": 0.3, "momentum": 0.7, "weight_decay": 0.02, "nesterov": True}
+    job = prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    (group,) = job.state.optimizer.param_groups
+    assert {name: group[name] for name in toy_config["optimizer"]} == toy_config["optimizer"]
+    learned = {id(p) for p in group["params"]}
+    assert learned == {id(p) for p in job.state.nets.modules["online"].parameters()}
+
+
+def test_images_too_small_and_batches_of_one_are_refused(toy_arrays, toy_config):
+    tiny = {**toy_arrays, "x_train": toy_arrays["x_train"][:, :2, :2]}
+    del tiny["x_test"], tiny["y_test"]
+    with pytest.raises(DataError, match="images are 2 x 2; the smallest side is 4"):
+        prepare(resolve(toy_config), RunFolder("unused"), from_arrays(tiny))
+    toy_config["train"]["batch_size"] = 1
+    with pytest.raises(UsageError, match="at least two rows in a batch"):
         prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
 
 

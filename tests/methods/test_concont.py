@@ -117,6 +117,19 @@ def test_losses_write_nothing_and_commit_moves_thresholds_and_queue():
     assert state["queue_next"].item() == (4 + B) % QUEUE
 
 
+def test_true_labels_drive_the_masks_and_never_the_thresholds():
+    method = replace(VARIANTS[0], selection="true")
+    nets, state, batch = Nets(LinearNet(2), LinearNet(3)), filled(method), problem()
+    before = state["tau"].tolist()
+    out = method.losses(nets, state, batch)
+    assert out.memory["pseudo"].tolist() != batch.truth.tolist()
+    method.commit(state, out)
+    pseudo, confident = out.memory["pseudo"].tolist(), out.memory["confident"].tolist()
+    expected = oracles.thresholds(before, pseudo, confident, 0.5, 0.95, 1.0)
+    assert state["tau"].tolist() == pytest.approx(expected)
+    assert state["queue_label"][[4, 5, 6, 0, 1, 2]].tolist() == batch.truth.tolist()
+
+
 def test_fixed_balance_leaves_the_thresholds():
     method = replace(VARIANTS[0], balance="fixed")
     state = filled(method)

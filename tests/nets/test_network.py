@@ -63,6 +63,11 @@ def test_the_key_network_starts_equal_and_learns_nothing():
     assert list(alone.modules) == ["online"]
 
 
+def test_a_network_given_in_eval_mode_trains():
+    body = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64)).eval()
+    assert all(module.training for module in tiny(backbone=body).modules())
+
+
 def test_an_own_network_keeps_its_weights():
     body = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
     before = body[1].weight.clone()

@@ -34,9 +34,6 @@ class TrainingSet:
             torch.from_numpy(problem.truth).to(device),
         )
 
-    def __len__(self) -> int:
-        return len(self.truth)
-
 
 @dataclass(frozen=True)
 class Order:

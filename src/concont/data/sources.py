@@ -174,7 +174,10 @@ def _classes(
     labels: tuple[Labels | None, ...],
     where: str,
 ) -> tuple[str, ...]:
-    names = tuple(map(str, given["classes"].tolist())) if "classes" in given else None
+    names = None
+    if "classes" in given:
+        text = given["classes"]
+        names = tuple(map(str, (text.astype(str) if text.dtype.kind == "S" else text).tolist()))
     if candidates is not None:
         count = candidates.shape[1]
     else:

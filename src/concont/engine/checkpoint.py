@@ -1,5 +1,6 @@
 """Checkpoints: everything that changes, written whole, read without running code."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 from concont.errors import ConcontError
 from concont.runs import RunFolder, write_whole
 
+log = logging.getLogger("concont")
 CURRENT, PREVIOUS = "checkpoint.pt", "checkpoint.previous.pt"
 
 
@@ -30,6 +32,8 @@ def load(folder: RunFolder, device: torch.device) -> dict[str, Any] | None:
         except Exception as error:  # a damaged file fails in many ways
             problems.append(f"{path}: {error}")
         else:
+            for problem in problems:
+                log.warning("going on from %s; not readable: %s", path.name, problem)
             return content
     if found:
         raise ConcontError("no readable checkpoint:\n" + "\n".join(problems))

@@ -33,10 +33,8 @@ def predict_proba(network: nn.Module, images: Tensor) -> Tensor:
     """Class probabilities (M, C) of uint8 images, with BatchNorm's running statistics."""
     was_training = network.training
     network.eval()
-    with torch.autocast(images.device.type, torch.bfloat16, enabled=images.is_cuda):
-        parts = [
-            network(part.float() / 255).softmax(dim=1) for part in torch.split(images, AT_ONCE)
-        ]
+    chunks = torch.split(images, AT_ONCE)
+    parts = [network(chunk.float() / 255).softmax(dim=1) for chunk in chunks]
     network.train(was_training)
     return torch.cat(parts)
 

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,11 +36,6 @@ def cosine(step: int, total: int) -> float:
     return 0.5 * (1 + math.cos(math.pi * step / total))
 
 
-def precision(device: torch.device) -> AbstractContextManager[Any]:
-    """bfloat16 where the device is a GPU, float32 elsewhere."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
-
-
 def fit(
     settings: Settings,
     state: TrainState,
@@ -54,13 +48,13 @@ def fit(
     total, losses = train.epochs * order.steps, losses_of(settings, device)
     rows = order.epoch(state.step // order.steps)
     clock = time.perf_counter()
-    last_step, last_seconds = state.step, state.seconds
+    last_step, stepping = state.step, 0.0  # seconds in steps since the last row
 
     while state.step < total:
         epoch, position = divmod(state.step, order.steps)
         if position == 0:
             rows = order.epoch(epoch)
-        lr = settings.optimizer.lr * cosine(state.step, total)
+        lr, began = settings.optimizer.lr * cosine(state.step, total), time.perf_counter()
         train_step(settings, losses, state, data, rows[position].to(device), lr)
 
         epoch_end = position == order.steps - 1
@@ -68,6 +62,7 @@ def fit(
             state.meter.check()  # waits for the device, so not at every step of a GPU
         now = time.perf_counter()
         state.seconds, clock = state.seconds + now - clock, now
+        stepping += now - began
 
         row = None
         if epoch_end and ((epoch + 1) % train.evaluate_every == 0 or state.step == total):
@@ -76,10 +71,10 @@ def fit(
                 "epoch": epoch + 1,
                 "step": state.step,
                 "seconds": state.seconds,
-                "images_per_s": images / (state.seconds - last_seconds),
+                "images_per_s": images / stepping,
                 **evaluate(state, test),
             }
-            last_step, last_seconds = state.step, state.seconds
+            last_step, stepping = state.step, 0.0
         yield Progress(state.step, total, epoch + 1, epoch_end, row)
 
 
@@ -97,8 +92,7 @@ def train_step(
         views = render(data.images[index], settings.views, method.views, state.views)
     batch = Batch(index, data.candidates[index], views, data.truth[index])
 
-    with precision(index.device):
-        out = losses(nets, state.memory, batch)
+    out = losses(nets, state.memory, batch)
     out.total.backward()  # type: ignore[no-untyped-call]
     for group in state.optimizer.param_groups:
         group["lr"] = lr

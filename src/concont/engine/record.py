@@ -25,12 +25,12 @@ class Recorder:
 
         self.job, folder = job, job.folder
         folder.path.mkdir(parents=True, exist_ok=True)
+        folder.write_text("config.yaml", write_yaml(job.settings))  # first: it makes this a run
         if job.resumed:
             folder.cut_metrics(job.state.step)
         folder.write_json("environment.json", self._environment())
         folder.write_json("data.json", describe_data(job))
         write_whole(folder / "candidates.npz", self._write_candidates)
-        folder.write_text("config.yaml", write_yaml(job.settings))
         self.events = SummaryWriter(str(folder.path), purge_step=job.state.step + 1)
 
     def add(self, row: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 import logging
 import os
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,11 +19,12 @@ from concont.engine.meter import Meter
 from concont.engine.state import TrainState
 from concont.errors import DataError, UsageError
 from concont.nets.network import Network, build, with_key
-from concont.rng import torch_stream
+from concont.rng import derive, torch_stream
 from concont.runs import RunFolder
 from concont.settings import Settings
 
 log = logging.getLogger("concont")
+SMALLEST = 4  # pixels: the networks halve a side twice
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ def prepare(
             order.batch_size,
             train.batch_size,
         )
+    torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
     moments = measure(problem)
     height, width, channels = problem.images.shape[1:]
     shape, classes = (channels, height, width), len(problem.classes)
@@ -136,12 +139,27 @@ def reopen(
         raise DataError(f"{folder.path} was trained on other data than what is there now")
     saved = checkpoint.load(folder, job.data.images.device)
     if saved is not None:
-        job.state.load_state_dict(saved)
+        _restore(job, saved)
     return job
+
+
+def _restore(job: Job, saved: dict[str, Any]) -> None:
+    device = job.data.images.device.type
+    if saved["device"] != device:
+        log.warning("resumed on %s what began on %s: not exact", device, saved["device"])
+    try:
+        job.state.load_state_dict(saved)
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise DataError(
+            f"the checkpoint in {job.folder.path} does not fit its config.yaml: {error}"
+        ) from None
 
 
 def _refuse(settings: Settings, problem: Problem) -> None:
     if getattr(settings.method, "selection", None) == "true" and (problem.truth < 0).any():
         raise UsageError("method.selection true needs the true label of every training image")
-    if len(problem.rows) < 2:
-        raise DataError("training needs at least two rows")
+    if len(problem.rows) < 2 or settings.train.batch_size < 2:
+        raise UsageError("BatchNorm needs at least two rows in a batch; there is one")
+    height, width = problem.images.shape[1:3]
+    if min(height, width) < SMALLEST:
+        raise DataError(f"images are {height} x {width}; the smallest side is {SMALLEST}")

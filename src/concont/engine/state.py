@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from concont.engine.meter import Meter
+from concont.rng import derive
 from concont.types import Nets, State
 
 
@@ -29,6 +30,7 @@ class TrainState:
             "nets": {name: module.state_dict() for name, module in self.nets.modules.items()},
             "optimizer": self.optimizer.state_dict(),
             "memory": self.memory,
+            "device": device.type,
             "views": self.views.get_state(),
             "torch": torch.get_rng_state(),  # for a user's own network, which may use dropout
             "cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
@@ -45,7 +47,10 @@ class TrainState:
         self.optimizer.load_state_dict(saved["optimizer"])
         for name, tensor in self.memory.items():
             tensor.copy_(saved["memory"][name])
-        self.views.set_state(saved["views"].cpu())
+        if saved["device"] == self.views.device.type:
+            self.views.set_state(saved["views"].cpu())
+        else:  # the two kinds of device draw differently: a stream of its own, from here on
+            self.views.manual_seed(derive(self.views.initial_seed(), saved["step"]))
         torch.set_rng_state(saved["torch"].cpu())
         if saved["cuda"] is not None and self.views.device.type == "cuda":
             torch.cuda.set_rng_state(saved["cuda"].cpu(), self.views.device)

@@ -13,6 +13,11 @@ from concont.settings import Model
 from concont.types import Nets
 
 
+def precision(inputs: Tensor) -> torch.autocast:
+    """bfloat16 inside the networks where they run on a GPU; the losses outside stay float32."""
+    return torch.autocast(inputs.device.type, torch.bfloat16, enabled=inputs.is_cuda)
+
+
 class Network(nn.Module):
     """Normalises images, takes features, and reads classes and embeddings off them."""
 
@@ -34,17 +39,21 @@ class Network(nn.Module):
     def features(self, *views: Tensor) -> tuple[Tensor, ...]:
         """Features of each view of images in [0, 1]; one batch, so one set of statistics."""
         images = (torch.cat(views) - self.mean) / self.std
-        features: Tensor = self.backbone(images)
+        with precision(images):
+            features: Tensor = self.backbone(images)
         return torch.split(features, [len(view) for view in views])
 
     def logits(self, features: Tensor) -> Tensor:
         """Class scores (B, C); float32, since the losses are."""
-        scores: Tensor = self.classifier(features)
+        with precision(features):
+            scores: Tensor = self.classifier(features)
         return scores.float()
 
     def embed(self, features: Tensor) -> Tensor:
         """Unit rows (B, D) of the projection head."""
-        return F.normalize(self.projector(features).float(), dim=1)
+        with precision(features):
+            projected: Tensor = self.projector(features)
+        return F.normalize(projected.float(), dim=1)
 
     def forward(self, images: Tensor) -> Tensor:
         """Class scores of images in [0, 1]; what evaluation and prediction use."""
@@ -68,8 +77,8 @@ def build(
         torch.manual_seed(derive(seed, "weights"))
         body = BACKBONES[model.name](shape[0], model.width) if backbone is None else backbone
         dim = _feature_size(body, shape)
-        network = Network(body, dim, classes, model, *moments)
-    return network.to(memory_format=torch.channels_last)
+        network = Network(body.cpu(), dim, classes, model, *moments)
+    return network.train().to(memory_format=torch.channels_last)
 
 
 def with_key(online: Network, key_momentum: float | None) -> Nets:
@@ -80,10 +89,9 @@ def with_key(online: Network, key_momentum: float | None) -> Nets:
 
 
 def _feature_size(backbone: nn.Module, shape: tuple[int, int, int]) -> int:
-    was_training = backbone.training
+    weight = next(backbone.parameters(), torch.zeros(()))
     with torch.no_grad():
-        found = backbone.eval()(torch.zeros(2, *shape))
-    backbone.train(was_training)
+        found = backbone.eval()(torch.zeros(2, *shape, device=weight.device))
     if not isinstance(found, Tensor) or found.ndim != 2 or len(found) != 2:
         got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
         raise UsageError(f"the model must return features (B, dim) for a batch; it gave {got}")
