@@ -9,14 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-GREY = (0.299, 0.587, 0.114)  # ITU-R 601, PIL's "L"
-
 
 def grey(images: Tensor) -> Tensor:
     """Luminance (B, 1, H, W)."""
     if images.shape[1] == 1:
         return images
-    return (images * images.new_tensor(GREY)[:, None, None]).sum(dim=1, keepdim=True)
+    red, green, blue = torch.split(images, 1, dim=1)
+    return 0.299 * red + 0.587 * green + 0.114 * blue  # ITU-R 601, PIL's "L"
 
 
 def blend(plain: Tensor, images: Tensor, factor: Tensor) -> Tensor:
@@ -42,7 +41,9 @@ def brightness(images: Tensor, factor: Tensor) -> Tensor:
 def sharpness(images: Tensor, factor: Tensor) -> Tensor:
     """Nearer to or further from a 3 x 3 blur; the border, where the blur is undefined, stays."""
     channels = images.shape[1]
-    kernel = images.new_tensor([[1, 1, 1], [1, 5, 1], [1, 1, 1]]) / 13
+    kernel = images.new_ones(3, 3)  # made on the device: copying a list there would wait for it
+    kernel[1, 1] = 5
+    kernel = kernel / 13
     inner = F.conv2d(images, kernel.expand(channels, 1, 3, 3), groups=channels)
     blurred = images.clone()
     blurred[:, :, 1:-1, 1:-1] = inner

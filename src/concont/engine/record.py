@@ -113,6 +113,16 @@ def describe_data(job: Job) -> dict[str, Any]:
     }
 
 
+def cpu_name() -> str:
+    """The processor's own name, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
 def environment(device: torch.device) -> dict[str, Any]:
     """What a figure depends on besides the settings."""
     found, clean = version.commit()
@@ -125,6 +135,7 @@ def environment(device: torch.device) -> dict[str, Any]:
         "numpy": np.__version__,
         "platform": platform.platform(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "cpu": cpu_name(),
         "cpus": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "command": sys.argv,

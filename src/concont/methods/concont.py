@@ -169,10 +169,7 @@ def _quality(verdict: Verdict, truth: Tensor) -> dict[str, tuple[Tensor, Tensor]
     right = (verdict.label == truth) & known
     sure = verdict.confident & known
     return {
-        "confident": (
-            verdict.confident.sum(),
-            verdict.confident.new_tensor(len(truth), dtype=torch.long),
-        ),
+        "confident": (verdict.confident.sum(), torch.ones_like(known).sum()),
         "pseudo_accuracy": (right.sum(), known.sum()),
         "confident_precision": ((right & sure).sum(), sure.sum()),
     }
