@@ -1,13 +1,11 @@
 """The command line through real processes."""
 
 import json
-import time
 
 import numpy as np
 import pytest
 import yaml
 
-from concont.version import __version__
 from processes import concont
 
 pytestmark = pytest.mark.slow
@@ -28,23 +26,6 @@ def train(tmp_path, toy_npz, recipe):
         return concont("train", "--data", toy_npz, "--recipe", recipe, *words, cwd=tmp_path)
 
     return run
-
-
-@pytest.mark.parametrize("words", [("--help",), ("train", "--help"), ("--version",)])
-def test_help_answers_at_once(words):
-    times = []
-    for _ in range(3):
-        began = time.perf_counter()
-        done = concont(*words)
-        times.append(time.perf_counter() - began)
-        assert done.returncode == 0
-    assert min(times) < 0.5, times
-
-
-def test_version_and_commands():
-    assert concont("--version").stdout.startswith(f"concont {__version__} (commit ")
-    text = concont("--help").stdout
-    assert all(name in text for name in ("train", "evaluate", "demo"))
 
 
 def test_train_evaluate_and_a_finished_run(train, tmp_path, toy_npz):

@@ -1,55 +1,12 @@
-"""The `concont` command. What is slow to import waits until a command needs it."""
+"""`concont train`."""
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from concont.errors import ConcontError, Interrupted, UsageError
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Train classifiers from candidate label sets and unlabelled images.",
-)
-
-
-def main() -> None:
-    """Run the command; a mistake or a failure is one line on standard error and an exit code."""
-    try:
-        app()
-    except Interrupted as error:
-        typer.echo(str(error), err=True)
-        sys.exit(error.exit_code)
-    except ConcontError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
-    except OSError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(1)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        from concont.version import describe
-
-        typer.echo(describe())
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show and stop.")
-    ] = False,
-) -> None:
-    """Options of the command as a whole."""
+from concont.cli.app import app, console
+from concont.errors import UsageError
 
 
 @app.command()
@@ -189,11 +146,11 @@ def _run(job: Any) -> None:
     from concont.engine.run import execute
     from concont.signals import stop_requests
 
-    console = _console()
+    screen = console()
     with stop_requests() as stop:
-        watch(execute(job, stop), job.settings.train.epochs, job.settings.method.name, console)
+        watch(execute(job, stop), job.settings.train.epochs, job.settings.method.name, screen)
     summary = job.folder.read_json("summary.json")
-    console.print(f"{_result(summary)}\nRun: {job.folder.path}", soft_wrap=True, highlight=False)
+    screen.print(f"{_result(summary)}\nRun: {job.folder.path}", soft_wrap=True, highlight=False)
 
 
 def _result(summary: dict[str, Any]) -> str:
@@ -205,50 +162,3 @@ def _result(summary: dict[str, Any]) -> str:
         f"{summary['evaluated_on']} accuracy {percent(summary['accuracy_last'])} at the last "
         f"epoch, {percent(summary['accuracy_best'])} at the best, {summary['seconds']:.0f} s"
     )
-
-
-@app.command()
-def evaluate(
-    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
-    data: Annotated[
-        str | None, typer.Option(help="Other data to measure on; by default the run's own.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Measure a finished run on its test images."""
-    import json
-
-    from concont.api import load
-    from concont.display import percent
-
-    figures = load(run).evaluate(data)
-    if as_json:
-        typer.echo(json.dumps(figures))
-    else:
-        typer.echo(
-            f"accuracy {percent(figures['accuracy'])} on {figures['n']} {figures['on']} images"
-        )
-
-
-@app.command()
-def demo(
-    seed: Annotated[int, typer.Option(help="Seeds data and training.")] = 1,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the three runs; by default under runs/.")
-    ] = None,
-) -> None:
-    """ConCont on scikit-learn's digits beside two ways without unlabelled images; two minutes."""
-    from concont import demo as demonstration
-    from concont.runs import RunFolder
-    from concont.signals import stop_requests
-
-    folder = RunFolder(out) if out else RunFolder.dated("demo")
-    folder.refuse_if_used("choose another --out")
-    with stop_requests() as stop:
-        demonstration.run(seed, folder.path, _console(), stop)
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    return Console()

@@ -1,0 +1,58 @@
+"""The command as a whole: its options, and how it ends."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from concont.errors import ConcontError, Interrupted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Train classifiers from candidate label sets and unlabelled images.",
+)
+
+
+def main() -> None:
+    """Run the command; a mistake or a failure is one line on standard error and an exit code."""
+    try:
+        app()
+    except Interrupted as error:
+        typer.echo(str(error), err=True)
+        sys.exit(error.exit_code)
+    except ConcontError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except OSError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(1)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from concont.version import describe
+
+        typer.echo(describe())
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show and stop.")
+    ] = False,
+) -> None:
+    """Options of the command as a whole."""
+
+
+def console() -> "Console":
+    """Where a command writes."""
+    from rich.console import Console
+
+    return Console()
