@@ -1,3 +1,5 @@
+from dataclasses import asdict, replace
+
 import pytest
 import yaml
 
@@ -5,6 +7,7 @@ from concont.config import check, merge, parse_assignments, recipe_names, resolv
 from concont.errors import UsageError
 from concont.methods.concont import ConCont
 from concont.methods.partial import Partial
+from concont.settings import STRONG_VARIANTS, Model, Optimizer, Views
 
 
 def test_defaults_then_recipe_then_flags():
@@ -76,6 +79,7 @@ def test_every_shipped_recipe_is_valid_and_reads_back(name, tmp_path):
         ("train=5", "write it as section.key=value"),
         ("train.epochs", "write it as section.key=value"),
         ("train.epochs=[1", "is not valid YAML"),
+        ("views.strong=best", "views.strong is 'best'; it must be one of measured, pico"),
         ("data.labeled=.inf", "labeled is inf; it must be a share"),
         ("method.name=[a]", r"method.name is \['a'\]; it must be one of"),
         ("data.source=5", "data.source is 5: .*string"),
@@ -87,6 +91,36 @@ def test_every_shipped_recipe_is_valid_and_reads_back(name, tmp_path):
 def test_mistakes_name_the_setting_the_value_and_what_is_allowed(assignment, message):
     with pytest.raises(UsageError, match=message):
         resolve({"data": {"source": "digits"}}, None, [assignment])
+
+
+def test_a_strong_view_by_name_stands_for_all_its_values(tmp_path):
+    assert resolve({}, None, ["views.strong=pico"]).views.strong == STRONG_VARIANTS["pico"]
+    (tmp_path / "mine.yaml").write_text("views: {strong: pico}")
+    changed = resolve({}, str(tmp_path / "mine.yaml"), ["views.strong.draws=1"]).views.strong
+    assert changed == replace(STRONG_VARIANTS["pico"], draws=1)
+    assert resolve({}, "cifar10").views.strong == STRONG_VARIANTS["measured"]
+
+
+@pytest.mark.parametrize(
+    ("name", "labeled", "ambiguity", "tau"),
+    [
+        ("cifar10", 0.1, 0.5, (0.8, 0.5, 0.95)),
+        ("svhn", 0.1, 0.5, (0.8, 0.5, 0.95)),
+        ("cifar100", 0.2, 0.1, (0.6, 0.4, 0.8)),
+    ],
+)
+def test_the_papers_recipes(name, labeled, ambiguity, tau):
+    settings = resolve({"data": {"source": name}})
+    assert settings.recipe == name
+    assert (settings.data.labeled, settings.data.ambiguity) == (labeled, ambiguity)
+    method = settings.method
+    assert (method.threshold, method.threshold_lower, method.threshold_upper) == tau
+    plain = {k: v for k, v in asdict(method).items() if not k.startswith("threshold")}
+    assert plain == {k: v for k, v in asdict(ConCont()).items() if not k.startswith("threshold")}
+    assert settings.optimizer == Optimizer()
+    assert (settings.train.epochs, settings.train.batch_size) == (800, 256)
+    assert settings.views == Views()
+    assert settings.model == Model()
 
 
 def test_numbers_as_people_write_them():

@@ -35,12 +35,13 @@ def test_it_learns(toy_arrays, toy_config, compiled):
 def test_a_step_waits_for_nothing_on_the_device(toy_arrays, toy_config):
     ready = job(toy_config, toy_arrays)
     rows = ready.order.epoch(0).to(GPU)
+    images = list(ready.data.images.batches(rows.cpu()))
     losses = losses_of(ready.settings, GPU)
-    train_step(ready.settings, losses, ready.state, ready.data, rows[0], 0.01)
+    train_step(ready.settings, losses, ready.state, ready.data, rows[0], images[0], 0.01)
     torch.cuda.set_sync_debug_mode("error")
     try:
         for _ in range(5):
-            train_step(ready.settings, losses, ready.state, ready.data, rows[1], 0.01)
+            train_step(ready.settings, losses, ready.state, ready.data, rows[1], images[1], 0.01)
     finally:
         torch.cuda.set_sync_debug_mode("default")
 
@@ -51,6 +52,19 @@ def test_networks_run_in_bfloat16_and_losses_in_float32(toy_arrays, toy_config):
     (features,) = network.features(torch.rand(4, 1, 8, 8, device=GPU))
     assert features.dtype == torch.bfloat16
     assert network.logits(features).dtype == network.embed(features).dtype == torch.float32
+
+
+def test_streamed_images_give_the_same_run(toy_arrays, toy_config):
+    ends = []
+    try:
+        for share in (1.0, 0.0):
+            ready = job(toy_config, toy_arrays, memory_share=share, deterministic=True)
+            *_, last = fit(ready.settings, ready.state, ready.data, ready.order, ready.test)
+            ends.append((type(ready.data.images), last.row["loss"], last.row["accuracy"]))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert ends[0][0] is not ends[1][0]
+    assert ends[0][1:] == ends[1][1:]
 
 
 def stopped_after(ready, steps):
@@ -69,7 +83,7 @@ def test_a_run_is_resumed_on_either_kind_of_device(
     path = tmp_path / "run" / "config.yaml"
     path.write_text(path.read_text().replace(f"device: {began}", f"device: {goes_on}"))
     again = reopen(RunFolder(tmp_path / "run"), from_arrays(toy_arrays))
-    assert (again.state.step, again.data.images.device.type) == (3, goes_on)
+    assert (again.state.step, again.data.device.type) == (3, goes_on)
     for _ in execute(again):
         pass
     assert again.folder.finished

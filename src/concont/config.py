@@ -4,7 +4,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -14,7 +14,16 @@ from pydantic import TypeAdapter, ValidationError
 
 from concont.errors import UsageError
 from concont.methods import METHODS
-from concont.settings import NAMED_SOURCES, Data, Model, Optimizer, Settings, Train, Views
+from concont.settings import (
+    NAMED_SOURCES,
+    STRONG_VARIANTS,
+    Data,
+    Model,
+    Optimizer,
+    Settings,
+    Train,
+    Views,
+)
 from concont.types import Method
 
 SECTIONS: dict[str, type] = {
@@ -106,18 +115,38 @@ def resolve(
     flags: Mapping[str, Any], recipe: str | None = None, assignments: Iterable[str] = ()
 ) -> Settings:
     """The settings of a run: defaults, then the recipe, then flags and `--set`."""
-    asked = merge(flags, parse_assignments(assignments))
+    asked = expand(merge(flags, parse_assignments(assignments)))
     source = _section(asked, "data").get("source")
-    name = recipe or (source if source in NAMED_SOURCES else "default")
-    base = read_recipe(name)
+    name = recipe or (source if source in recipe_names() else "default")
+    base = expand(read_recipe(name))
     chosen = _section(asked, "method").get("name")
     if chosen is not None and chosen != _section(base, "method").get("name", "concont"):
         base = {**base, "method": {}}  # a recipe's method settings are those of its own method
     settings = check({**merge(base, asked), "recipe": _label(name)})
-    if not Path(settings.data.source).suffix:
-        return settings
-    absolute = str(Path(settings.data.source).absolute())  # so that any folder can resume it
-    return replace(settings, data=replace(settings.data, source=absolute))
+    return replace(settings, data=_absolute(settings.data))
+
+
+def expand(plain: Plain) -> Plain:
+    """The same with the name of a strong view replaced by all of its values."""
+    name = _section(plain, "views").get("strong")
+    if not isinstance(name, str):
+        return plain
+    if name not in STRONG_VARIANTS:
+        raise UsageError(
+            f"views.strong is {name!r}; it must be one of {', '.join(STRONG_VARIANTS)}, or settings"
+        )
+    return merge(plain, {"views": {"strong": asdict(STRONG_VARIANTS[name])}})
+
+
+def _absolute(data: Data) -> Data:
+    """Paths that any working folder can resume from."""
+    source = data.source if data.source in NAMED_SOURCES or not data.source else _path(data.source)
+    root, candidates = (None if p is None else _path(p) for p in (data.root, data.candidates))
+    return replace(data, source=source, root=root, candidates=candidates)
+
+
+def _path(text: str) -> str:
+    return str(Path(text).absolute()) if Path(text).suffix or Path(text).exists() else text
 
 
 def check(plain: Mapping[str, Any]) -> Settings:

@@ -32,7 +32,7 @@ Operation = Literal[
     "translate_y",
 ]
 Span = tuple[NonNegative, NonNegative]
-NAMED_SOURCES = ("digits",)
+NAMED_SOURCES = ("digits", "cifar10", "cifar100", "svhn", "fashion-mnist")
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class Data:
     stratified: bool = False  # draw the labelled images class by class
     at_least_two: bool = False  # no set of a single label (PRODEN's and DPLL's way)
     holdout: Fraction = 0.0  # share of the training images to evaluate on instead of the test set
+    candidates: str | None = None  # file of `concont data candidates`, instead of drawing sets
 
     def __post_init__(self) -> None:
         count = self.labeled
@@ -87,6 +88,18 @@ class View:
 
 ALL_OPERATIONS: tuple[Operation, ...] = Operation.__args__  # type: ignore[attr-defined]
 
+# The strong view by name: `views.strong: pico` stands for all of its values.
+STRONG_VARIANTS = {
+    "measured": View(crop=(0.2, 1.0), operations=ALL_OPERATIONS, draws=2, cutout=(16.0, 16.0)),
+    "pico": View(
+        crop=(0.2, 1.0),
+        operations=ALL_OPERATIONS,
+        draws=3,
+        enhance=(0.05, 0.95),
+        cutout=(0.0, 16.0),
+    ),
+}
+
 
 @dataclass(frozen=True)
 class Views:
@@ -94,7 +107,7 @@ class Views:
 
     flip: bool = True
     weak: View = View(crop=(0.5, 1.0))
-    strong: View = View(crop=(0.2, 1.0), operations=ALL_OPERATIONS, draws=2, cutout=(16.0, 16.0))
+    strong: View = STRONG_VARIANTS["measured"]
 
 
 @dataclass(frozen=True)
@@ -131,6 +144,7 @@ class Train:
     seed: int = 1  # of weights, order and views
     evaluate_every: AtLeastOne = 1  # epochs
     checkpoint_every: NonNegative = 60.0  # seconds; 0: at every epoch's end
+    memory_share: Share = 0.5  # of the free device memory for the images; beyond it they stream
     device: Literal["auto", "cpu", "cuda"] = "auto"
     compile: bool | None = None  # None: on a GPU only
     deterministic: bool = False
@@ -154,15 +168,18 @@ class Settings:
         order = ("recipe", "data", "views", "model", "method", "optimizer", "train")
         return {name: plain[name] for name in order}
 
-    def hash(self, data_digest: str | None = None) -> str:
+    def hash(self, data_digest: str | None = None, sets_hash: str | None = None) -> str:
         """What a result is identified by: all settings that can change it, and no path.
 
-        Data that has no name of its own is known by the digest of its content.
+        Data that has no name of its own is known by the digest of its content, and a file of
+        candidate sets by their hash.
         """
         plain = self.as_dict()
         del plain["recipe"], plain["data"]["root"]
         if plain["data"]["source"] not in NAMED_SOURCES:
             plain["data"]["source"] = data_digest
-        for name in ("device", "compile", "checkpoint_every"):
+        if plain["data"].pop("candidates") is not None:
+            plain["data"]["candidates"] = sets_hash
+        for name in ("device", "compile", "checkpoint_every", "memory_share"):
             del plain["train"][name]
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

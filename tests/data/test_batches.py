@@ -2,10 +2,12 @@ import numpy as np
 import pytest
 import torch
 
-from concont.data.batches import Order, TrainingSet, to_images
+from concont.data.batches import Order, Resident, Streamed, TrainingSet, place, to_images
 from concont.data.partial import pose
 from concont.data.sources import from_arrays
 from concont.settings import Data, Train
+
+CPU = torch.device("cpu")
 
 
 @pytest.fixture
@@ -58,7 +60,38 @@ def test_images_keep_their_pixels_and_lie_channels_last():
     assert np.array_equal(tensor.permute(0, 2, 3, 1).numpy(), images)
 
 
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 9])
+def test_streamed_images_are_the_resident_ones_in_the_same_order(problem, steps):
+    rows = torch.randint(40, (steps, 5), generator=torch.Generator().manual_seed(0))
+    resident, streamed = (kind(problem.images, CPU) for kind in (Resident, Streamed))
+    expected, found = list(resident.batches(rows)), list(streamed.batches(rows))
+    assert len(found) == steps
+    assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+
+
+def test_streaming_stays_a_few_batches_ahead(problem):
+    streamed = Streamed(problem.images, CPU)
+    fetched = []
+    fetch = streamed._fetch
+    streamed._fetch = lambda batch: fetched.append(1) or fetch(batch)
+    batches = streamed.batches(torch.zeros(20, 2, dtype=torch.long))
+    next(batches)
+    batches.close()
+    assert 1 <= len(fetched) <= Streamed.AHEAD + 1
+
+
+def test_images_stream_where_they_take_more_than_their_share(problem, monkeypatch):
+    assert isinstance(place(problem.images, CPU, 0.5), Resident)
+    assert isinstance(place(problem.images, CPU, 0.0), Streamed)
+    size = problem.images.nbytes
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2 * size, 8 * size))
+    monkeypatch.setattr("concont.data.batches.to_images", lambda images, device: None)
+    gpu = torch.device("cuda")
+    assert isinstance(place(problem.images, gpu, 0.5), Resident)
+    assert isinstance(place(problem.images, gpu, 0.49), Streamed)
+
+
 def test_the_training_set_holds_the_problem(problem):
-    data = TrainingSet.of(problem, torch.device("cpu"))
-    assert data.images.shape == (40, 1, 8, 8)
+    data = TrainingSet.of(problem, CPU, 0.5)
+    assert data.images.images.shape == (40, 1, 8, 8)
     assert torch.equal(data.candidates, torch.from_numpy(problem.candidates))

@@ -38,6 +38,6 @@ def test_probabilities_are_those_of_the_evaluated_network():
 
 def test_a_problem_without_a_test_set(toy_arrays):
     arrays = {k: v for k, v in toy_arrays.items() if "test" not in k}
-    assert TestSet.of(pose(from_arrays(arrays), Data()), torch.device("cpu")) is None
-    found = TestSet.of(pose(from_arrays(toy_arrays), Data()), torch.device("cpu"))
+    assert TestSet.of(pose(from_arrays(arrays), Data()), torch.device("cpu"), 0.5) is None
+    found = TestSet.of(pose(from_arrays(toy_arrays), Data()), torch.device("cpu"), 0.5)
     assert np.array_equal(found.labels.numpy(), toy_arrays["y_test"])

@@ -119,6 +119,15 @@ def test_evaluating_changes_nothing_that_is_learned(toy_arrays, toy_config):
     assert torch.equal(weights(often), weights(once))
 
 
+def test_streaming_changes_nothing_that_is_learned(toy_arrays, toy_config):
+    resident, streamed = (
+        job(toy_arrays, toy_config, train={"memory_share": s}) for s in (1.0, 0.0)
+    )
+    assert type(resident.data.images) is not type(streamed.data.images)
+    run(resident), run(streamed)
+    assert torch.equal(weights(resident), weights(streamed))
+
+
 def test_the_key_network_is_the_average_of_the_online_ones(toy_arrays, toy_config):
     ready = job(toy_arrays, toy_config)
     modules = ready.state.nets.modules

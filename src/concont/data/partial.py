@@ -2,10 +2,12 @@
 
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from concont.data.sets import Sets, read_sets
 from concont.data.sources import UNKNOWN, Dataset, Images, Labels
 from concont.errors import DataError, UsageError
 from concont.rng import frozen_stream
@@ -26,7 +28,8 @@ class Problem:
     test_labels: Labels | None
     evaluated_on: str | None  # "test", "holdout", or None: nothing to measure on
     classes: tuple[str, ...]
-    digest: str
+    digest: str  # of the data
+    sets_hash: str  # of the candidate sets, as `concont data candidates` writes them
 
     @property
     def n_partial(self) -> int:
@@ -37,11 +40,10 @@ class Problem:
 def pose(data: Dataset, settings: Data) -> Problem:
     """Hold rows out, choose the rows that keep a set, make the sets, drop what is not used."""
     rows, held = _hold_out(data, settings)
-    sets = _candidates(data, settings)
-    keeps = _choose(data, sets, rows, settings)
-    candidates = np.where(keeps[:, None], sets, True)
+    sets = sets_of(data, settings)
+    candidates = sets.candidates
     if not settings.unlabeled:
-        rows = rows[keeps[rows]]
+        rows = rows[sets.labeled[rows]]
     _warn_outside(data.y_train[rows], candidates[rows])
     on_test = data.x_test is not None and not len(held)
     return Problem(
@@ -54,7 +56,21 @@ def pose(data: Dataset, settings: Data) -> Problem:
         evaluated_on="holdout" if len(held) else ("test" if on_test else None),
         classes=data.classes,
         digest=data.digest,
+        sets_hash=sets.hash,
     )
+
+
+def sets_of(data: Dataset, settings: Data) -> Sets:
+    """The candidate sets of all training rows: from a file, or drawn from the seed."""
+    if settings.candidates is not None:
+        sets = read_sets(Path(settings.candidates))
+        if sets.data != data.digest or sets.candidates.shape[1] != len(data.classes):
+            raise DataError(f"{settings.candidates}: these candidate sets belong to other data")
+        return sets
+    rows, _ = _hold_out(data, settings)
+    drawn = _candidates(data, settings)
+    keeps = _choose(data, drawn, rows, settings)
+    return Sets(keeps, np.where(keeps[:, None], drawn, True), data.digest)
 
 
 def flip_in(

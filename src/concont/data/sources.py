@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from concont.data.named import NAMED, default_root, read_named
 from concont.errors import DataError, UsageError
 from concont.settings import NAMED_SOURCES
 
@@ -36,6 +37,9 @@ def load(source: str, root: str | None = None) -> Dataset:
     """The data set called `source`, or the `.npz` file at that path."""
     if source == "digits":
         return digits()
+    if source in NAMED:
+        content = read_named(source, Path(root) if root else default_root())
+        return read_npz(content) if isinstance(content, Path) else from_arrays(content, source)
     if source.endswith(".npz"):
         return read_npz(Path(source))
     names = ", ".join(NAMED_SOURCES)
@@ -92,14 +96,19 @@ def from_arrays(arrays: Mapping[str, Any], where: str = "data") -> Dataset:
     classes = _classes(given, candidates, (y_train, y_test), where)
     for name, labels in (("y_train", y_train), ("y_test", y_test)):
         _check_range(labels, len(classes), name, where)
-    return Dataset(x_train, y_train, candidates, x_test, y_test, classes, digest(given))
+    names = ("x_train", "y_train", "candidates", "x_test", "y_test")
+    checked = (x_train, y_train, candidates, x_test, y_test)
+    identity = digest(dict(zip(names, checked, strict=True)))
+    return Dataset(*checked, classes=classes, digest=identity)
 
 
-def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+def digest(arrays: Mapping[str, NDArray[Any] | None]) -> str:
     """SHA-256 of names, types, shapes and bytes: the identity of the data, wherever it lies."""
     state = hashlib.sha256()
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
+    for name, values in sorted(arrays.items()):
+        if values is None:
+            continue
+        array = np.ascontiguousarray(values)
         state.update(f"{name} {array.dtype.str} {array.shape};".encode())
         state.update(array.data.cast("B") if array.size else b"")
     return state.hexdigest()

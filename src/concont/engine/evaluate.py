@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from concont.data.batches import to_images
+from concont.data.batches import place
 from concont.data.partial import Problem
 
 AT_ONCE = 1024
@@ -13,18 +13,18 @@ AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class TestSet:
-    """Images that a run is measured on, on the training device."""
+    """Images that a run is measured on, on the training device where they fit."""
 
     __test__ = False  # not a test class
     images: Tensor  # (M, channels, H, W) uint8
     labels: Tensor  # (M,)
 
     @classmethod
-    def of(cls, problem: Problem, device: torch.device) -> "TestSet | None":
+    def of(cls, problem: Problem, device: torch.device, memory_share: float) -> "TestSet | None":
         """A problem's test images, or hold-out; None where it has neither."""
         if problem.test_images is None or problem.test_labels is None:
             return None
-        images = to_images(problem.test_images, device)
+        images = place(problem.test_images, device, memory_share).images
         return cls(images, torch.from_numpy(problem.test_labels).to(device))
 
 
@@ -33,8 +33,9 @@ def predict_proba(network: nn.Module, images: Tensor) -> Tensor:
     """Class probabilities (M, C) of uint8 images, with BatchNorm's running statistics."""
     was_training = network.training
     network.eval()
+    device = next(network.parameters(), images).device  # images may lie in main memory
     chunks = torch.split(images, AT_ONCE)
-    parts = [network(chunk.float() / 255).softmax(dim=1) for chunk in chunks]
+    parts = [network(chunk.to(device).float() / 255).softmax(dim=1) for chunk in chunks]
     network.train(was_training)
     return torch.cat(parts)
 

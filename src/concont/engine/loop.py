@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from concont.augment.views import render
 from concont.data.batches import Order, TrainingSet
@@ -44,18 +45,20 @@ def fit(
     test: TestSet | None,
 ) -> Iterator[Progress]:
     """Train from where `state` stands to the end; between two yields `state` is whole."""
-    train, device = settings.train, data.images.device
+    train, device = settings.train, data.device
     total, losses = train.epochs * order.steps, losses_of(settings, device)
-    rows = order.epoch(state.step // order.steps)
+    rows: Tensor | None = None
+    images: Iterator[Tensor] = iter(())
     clock = time.perf_counter()
     last_step, stepping = state.step, 0.0  # seconds in steps since the last row
 
     while state.step < total:
         epoch, position = divmod(state.step, order.steps)
-        if position == 0:
-            rows = order.epoch(epoch)
+        if rows is None or position == 0:
+            plan = order.epoch(epoch)
+            rows, images = plan.to(device), data.images.batches(plan[position:])
         lr, began = settings.optimizer.lr * cosine(state.step, total), time.perf_counter()
-        train_step(settings, losses, state, data, rows[position].to(device), lr)
+        train_step(settings, losses, state, data, rows[position], next(images), lr)
 
         epoch_end = position == order.steps - 1
         if device.type == "cpu" or epoch_end:
@@ -66,12 +69,12 @@ def fit(
 
         row = None
         if epoch_end and ((epoch + 1) % train.evaluate_every == 0 or state.step == total):
-            images = order.batch_size * (state.step - last_step)
+            seen = order.batch_size * (state.step - last_step)
             row = {
                 "epoch": epoch + 1,
                 "step": state.step,
                 "seconds": state.seconds,
-                "images_per_s": images / stepping,
+                "images_per_s": seen / stepping,
                 **evaluate(state, test),
             }
             last_step, stepping = state.step, 0.0
@@ -83,13 +86,14 @@ def train_step(
     losses: Losses,
     state: TrainState,
     data: TrainingSet,
-    index: torch.Tensor,
+    index: Tensor,
+    images: Tensor,
     lr: float,
 ) -> None:
-    """One optimiser step on the rows `index` (B,)."""
+    """One optimiser step on the rows `index` (B,) and their uint8 images."""
     method, nets = settings.method, state.nets
     with torch.no_grad():
-        views = render(data.images[index], settings.views, method.views, state.views)
+        views = render(images, settings.views, method.views, state.views)
     batch = Batch(index, data.candidates[index], views, data.truth[index])
 
     out = losses(nets, state.memory, batch)

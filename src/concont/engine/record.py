@@ -61,7 +61,7 @@ class Recorder:
 
     def _environment(self) -> dict[str, Any]:
         """This start's environment; those of earlier starts of the same run stay below it."""
-        folder, now = self.job.folder, environment(self.job.data.images.device)
+        folder, now = self.job.folder, environment(self.job.data.device)
         if not self.job.resumed or not (folder / "environment.json").is_file():
             return now
         before = folder.read_json("environment.json")
@@ -94,7 +94,7 @@ def summarize(job: Job) -> dict[str, Any]:
         "accuracy_best": last["accuracy_best"],
         "accuracy_momentum": last["accuracy_momentum"],
         "seconds": job.state.seconds,
-        "settings_hash": settings.hash(job.problem.digest),
+        "settings_hash": settings.hash(job.problem.digest, job.problem.sets_hash),
     }
 
 
@@ -106,6 +106,7 @@ def describe_data(job: Job) -> dict[str, Any]:
         "shape": list(problem.images.shape[1:]),
         "normalisation": {"mean": mean.tolist(), "std": std.tolist()},
         "digest": problem.digest,
+        "sets_hash": problem.sets_hash,
         "n_train": len(problem.rows),
         "n_partial": problem.n_partial,
         "n_test": 0 if problem.test_labels is None else len(problem.test_labels),

@@ -80,9 +80,9 @@ def prepare(
         folder,
         problem,
         moments,
-        TrainingSet.of(problem, device),
+        TrainingSet.of(problem, device, train.memory_share),
         order,
-        TestSet.of(problem, device),
+        TestSet.of(problem, device, train.memory_share),
         start(settings, online, len(problem.rows), classes, device),
         resumed,
     )
@@ -137,14 +137,14 @@ def reopen(
     known = folder.read_json("data.json")["digest"] if (folder / "data.json").exists() else None
     if known not in (None, job.problem.digest):
         raise DataError(f"{folder.path} was trained on other data than what is there now")
-    saved = checkpoint.load(folder, job.data.images.device)
+    saved = checkpoint.load(folder, job.data.device)
     if saved is not None:
         _restore(job, saved)
     return job
 
 
 def _restore(job: Job, saved: dict[str, Any]) -> None:
-    device = job.data.images.device.type
+    device = job.data.device.type
     if saved["device"] != device:
         log.warning("resumed on %s what began on %s: not exact", device, saved["device"])
     try:

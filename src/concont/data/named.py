@@ -1,0 +1,215 @@
+"""The named sources: where each is looked for under a root, and how its files are read."""
+
+import os
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concont.errors import ConcontError, DataError, UsageError
+
+Arrays = dict[str, NDArray[Any]]
+CIFAR10_TRAIN = tuple(f"data_batch_{n}" for n in range(1, 6))
+IDX = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A source that has a name of its own."""
+
+    n_train: int
+    n_test: int
+    shape: tuple[int, ...]
+    n_classes: int
+    files: tuple[str, ...]  # torchvision's layout under the root: all must be there
+    read: Callable[[Path], Arrays]  # from those files
+    download: Callable[[Path], None]
+
+
+def default_root() -> Path:
+    """`$CONCONT_DATA`, else a folder in the user's cache."""
+    named = os.environ.get("CONCONT_DATA")
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(named) if named else Path(cache) / "concont"
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Reads arrays, lists, dicts and text, and nothing that could run code."""
+
+    ALLOWED = frozenset(
+        {
+            ("numpy.core.multiarray", "_reconstruct"),
+            ("numpy._core.multiarray", "_reconstruct"),
+            ("numpy", "ndarray"),
+            ("numpy", "dtype"),
+        }
+    )
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Refuse every type that CIFAR's files do not hold."""
+        if (module, name) not in self.ALLOWED:
+            raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a CIFAR file")
+        return super().find_class(module, name)
+
+
+def unpickle(file: IO[bytes], where: Path) -> dict[bytes, Any]:
+    """One of CIFAR's files."""
+    try:
+        content = _PlainUnpickler(file, encoding="bytes").load()
+    except (pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError) as error:
+        raise DataError(f"{where}: not one of CIFAR's files, or cut short ({error})") from None
+    if not isinstance(content, dict):
+        raise DataError(f"{where}: not one of CIFAR's files")
+    return content
+
+
+def _cifar(root: Path, train: tuple[str, ...], test: tuple[str, ...], key: bytes) -> Arrays:
+    arrays: Arrays = {}
+    for split, names in (("train", train), ("test", test)):
+        images, labels = [], []
+        for name in names:
+            with open(root / name, "rb") as file:
+                content = unpickle(file, root / name)
+            if b"data" not in content or key not in content:
+                raise DataError(f"{root / name}: no {key.decode()} in it")
+            images.append(np.asarray(content[b"data"]).reshape(-1, 3, 32, 32))
+            labels += list(content[key])
+        pixels = np.concatenate(images).transpose(0, 2, 3, 1)
+        arrays[f"x_{split}"] = np.ascontiguousarray(pixels)
+        arrays[f"y_{split}"] = np.array(labels, dtype=np.int64)
+    return arrays
+
+
+def _names(path: Path, key: bytes) -> Arrays:
+    """CIFAR's class names, where the file that holds them is there."""
+    if not path.is_file():
+        return {}
+    with open(path, "rb") as file:
+        names = unpickle(file, path).get(key, [])
+    return {"classes": np.array([name.decode() for name in names])}
+
+
+def _read_cifar10(root: Path) -> Arrays:
+    folder = root / "cifar-10-batches-py"
+    arrays = _cifar(folder, CIFAR10_TRAIN, ("test_batch",), b"labels")
+    return arrays | _names(folder / "batches.meta", b"label_names")
+
+
+def _read_cifar100(root: Path) -> Arrays:
+    folder = root / "cifar-100-python"
+    arrays = _cifar(folder, ("train",), ("test",), b"fine_labels")
+    return arrays | _names(folder / "meta", b"fine_label_names")
+
+
+def _read_svhn(root: Path) -> Arrays:
+    from scipy.io import loadmat
+
+    arrays: Arrays = {}
+    for split in ("train", "test"):
+        path = root / f"{split}_32x32.mat"
+        try:
+            content = loadmat(path, variable_names=["X", "y"])
+            _ = content["X"], content["y"]
+        except Exception as error:  # a damaged MATLAB file fails in many ways
+            raise DataError(f"{path}: not SVHN's file, or cut short ({error})") from None
+        arrays[f"x_{split}"] = np.ascontiguousarray(content["X"].transpose(3, 0, 1, 2))
+        arrays[f"y_{split}"] = content["y"].reshape(-1).astype(np.int64) % 10  # 10 stands for 0
+    return arrays
+
+
+def _read_fashion(root: Path) -> Arrays:
+    from torchvision.datasets import FashionMNIST
+
+    arrays: Arrays = {}
+    for split in ("train", "test"):
+        part = FashionMNIST(str(root), train=split == "train")
+        arrays[f"x_{split}"] = part.data.numpy()
+        arrays[f"y_{split}"] = part.targets.numpy().astype(np.int64)
+    arrays["classes"] = np.array(FashionMNIST.classes)
+    return arrays
+
+
+def _fetch(kind: str) -> Callable[[Path], None]:
+    def download(root: Path) -> None:
+        from torchvision import datasets
+
+        root.mkdir(parents=True, exist_ok=True)
+        for train in (True, False):
+            which: dict[str, Any] = {"train": train}
+            if kind == "SVHN":
+                which = {"split": "train" if train else "test"}
+            getattr(datasets, kind)(str(root), download=True, **which)
+
+    return download
+
+
+NAMED: dict[str, Named] = {
+    "cifar10": Named(
+        n_train=50_000,
+        n_test=10_000,
+        shape=(32, 32, 3),
+        n_classes=10,
+        files=tuple(f"cifar-10-batches-py/{name}" for name in (*CIFAR10_TRAIN, "test_batch")),
+        read=_read_cifar10,
+        download=_fetch("CIFAR10"),
+    ),
+    "cifar100": Named(
+        n_train=50_000,
+        n_test=10_000,
+        shape=(32, 32, 3),
+        n_classes=100,
+        files=("cifar-100-python/train", "cifar-100-python/test"),
+        read=_read_cifar100,
+        download=_fetch("CIFAR100"),
+    ),
+    "svhn": Named(
+        n_train=73_257,
+        n_test=26_032,
+        shape=(32, 32, 3),
+        n_classes=10,
+        files=("train_32x32.mat", "test_32x32.mat"),
+        read=_read_svhn,
+        download=_fetch("SVHN"),
+    ),
+    "fashion-mnist": Named(
+        n_train=60_000,
+        n_test=10_000,
+        shape=(28, 28),
+        n_classes=10,
+        files=tuple(f"FashionMNIST/raw/{name}-ubyte" for name in IDX),
+        read=_read_fashion,
+        download=_fetch("FashionMNIST"),
+    ),
+}
+
+
+def found(name: str, root: Path) -> Path | None:
+    """What would be read under a root: `NAME.npz`, else torchvision's files, else nothing."""
+    archive, files = root / f"{name}.npz", NAMED[name].files
+    if archive.is_file():
+        return archive
+    return root / files[0] if all((root / file).is_file() for file in files) else None
+
+
+def fetch(name: str, root: Path) -> None:
+    """Download a source through torchvision, unless it is there already."""
+    if name in NAMED and found(name, root) is None:
+        try:
+            NAMED[name].download(root)
+        except (OSError, RuntimeError) as error:
+            raise ConcontError(f"{name} could not be downloaded to {root}: {error}") from None
+
+
+def read_named(name: str, root: Path) -> Arrays | Path:
+    """A source's arrays from torchvision's files, or the path of its `.npz`."""
+    path = found(name, root)
+    if path is None:
+        raise UsageError(
+            f"{name} is not under {root}: neither {name}.npz nor {NAMED[name].files[0]}; "
+            "say where it lies with --root, or let --download fetch it"
+        )
+    return path if path.suffix == ".npz" else NAMED[name].read(root)
