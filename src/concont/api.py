@@ -18,6 +18,7 @@ from concont.engine.evaluate import predict_proba
 from concont.engine.run import execute
 from concont.engine.setup import choose_device, prepare
 from concont.errors import DataError
+from concont.measure import measure
 from concont.nets.network import Network, build
 from concont.runs import RunFolder
 from concont.settings import Settings
@@ -49,7 +50,7 @@ class Run:
         return result
 
     def evaluate(self, source: str | None = None) -> dict[str, Any]:
-        """Accuracy on the images that the run was measured on, or on those of another source."""
+        """The figures of `concont.measure` on the run's own test images, or on another source's."""
         if source is None:
             own = self.settings.data
             problem = pose(sources.load(own.source, own.root), own)
@@ -63,8 +64,7 @@ class Run:
             images, labels, on = other.x_test, other.y_test, "test"
         if images is None or labels is None:
             raise DataError("there is no test set to measure on")
-        right = self.predict_proba(images).argmax(axis=1) == labels
-        return {"accuracy": float(right.mean()), "n": len(labels), "on": on}
+        return {"on": on, **measure(self.predict_proba(images), labels, self.classes)}
 
 
 def train(
