@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+
+from concont.augment.sheet import DRAWS, HEIGHT, MARGIN, contact_sheet
+from concont.settings import View, Views
+
+IMAGES = np.random.RandomState(0).randint(0, 256, (20, 8, 8, 3)).astype(np.uint8)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_row_a_draw_and_a_column_an_image(channels):
+    sheet = contact_sheet(IMAGES[..., :channels], Views(), count=4, seed=1)
+    rows = 1 + 3 * DRAWS  # the image, then weak, measured and pico
+    assert sheet.height == rows * (HEIGHT + MARGIN)
+    assert sheet.width == 190 + 4 * (HEIGHT + MARGIN)
+
+
+def test_the_first_row_shows_the_images_themselves():
+    pixels = np.asarray(contact_sheet(IMAGES, Views(), count=20, seed=1))
+    step = HEIGHT // 8
+    shown = {
+        pixels[step // 2, 190 + x * (HEIGHT + MARGIN) + step // 2].tobytes() for x in range(20)
+    }
+    assert shown == {image[0, 0].tobytes() for image in IMAGES}
+
+
+def test_the_same_seed_draws_the_same_sheet():
+    one, two, other = (contact_sheet(IMAGES, Views(), 3, seed).tobytes() for seed in (1, 1, 2))
+    assert one == two
+    assert one != other
+
+
+def test_a_recipes_own_strong_view_is_shown_too():
+    own = Views(strong=View(crop=(0.9, 1.0)))
+    assert contact_sheet(IMAGES, own, 3, 1).height == (1 + 4 * DRAWS) * (HEIGHT + MARGIN)
