@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test quick lint types layers lock clean
+.PHONY: demo test quick lint types layers lock wheel clean
 
 demo: $(READY)
 	$(BIN)/concont demo
@@ -38,6 +38,9 @@ lock:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	$(BIN)/python -m pip freeze --exclude-editable > constraints.txt
+
+wheel: $(READY)
+	$(BIN)/python -m pip wheel --no-deps --no-build-isolation -w dist .
 
 clean:
 	rm -rf $(VENV) runs dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -15,20 +15,17 @@ class CommitStamp(BuildHookInterface):
         if version == "editable":
             return
         try:
-            words = [
-                "git",
-                "-C",
-                self.root,
-                "describe",
-                "--always",
-                "--dirty",
-                "--abbrev=40",
-                "--exclude=*",
-            ]
-            found = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+            head, status = self._git("rev-parse", "HEAD"), self._git("status", "--porcelain")
         except (OSError, subprocess.CalledProcessError):
             return
+        found = f"{head}-dirty" if status else head  # untracked files go into the wheel too
         stamp = Path(self.directory) / "COMMIT"
         stamp.parent.mkdir(parents=True, exist_ok=True)
         stamp.write_text(found + "\n")
         build_data["force_include"][str(stamp)] = "concont/COMMIT"
+
+    def _git(self, *words: str) -> str:
+        done = subprocess.run(
+            ["git", *words], cwd=self.root, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()

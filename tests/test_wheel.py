@@ -1,0 +1,152 @@
+"""The wheel: built for real, installed where the source cannot be seen, and used from there."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from concont.version import __version__
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parent.parent
+ENVIRONMENT = {
+    **{k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "CONCONT_", "GIT_"))},
+    "OMP_NUM_THREADS": "1",
+    "COLUMNS": "100",
+    "CUDA_VISIBLE_DEVICES": "",
+}
+
+
+def call(*words, cwd, check=True, **more):
+    """Run to the end in a clean environment; returns the finished process."""
+    done = subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        env={**ENVIRONMENT, **more},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert not check or done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def build(source, out, **more):
+    """The wheel of a source tree; nothing is fetched."""
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "-w", out]
+    call(sys.executable, "-m", "pip", "wheel", *options, source, cwd=source, **more)
+    (wheel,) = out.glob("*.whl")
+    return wheel
+
+
+def stamp(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        try:
+            return archive.read("concont/COMMIT").decode().strip()
+        except KeyError:
+            return None
+
+
+def git(*words, cwd, **more):
+    identity = ["-c", "user.name=t", "-c", "user.email=t@t"]
+    done = call("git", *identity, *words, cwd=cwd, check=False, **more)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build(ROOT, tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """A new environment that sees what is installed in this one, but not the source.
+
+    A path in a .pth file is not searched for further .pth files, and it is one of those that
+    makes an editable install of concont visible.
+    """
+    home = tmp_path_factory.mktemp("bare")
+    call(sys.executable, "-m", "venv", "--without-pip", home, cwd=home)
+    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    packages = Path(call(home / "bin" / "python", "-c", ask, cwd=home).stdout.strip())
+    ours = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    (packages / "shared.pth").write_text("".join(f"{path}\n" for path in sorted(ours)))
+    failed = call(home / "bin" / "python", "-c", "import concont", cwd=home, check=False)
+    assert "No module named 'concont'" in failed.stderr
+    return home
+
+
+@pytest.fixture(scope="module")
+def installed(bare, wheel):
+    # pip sees the record of the editable install through shared.pth: leave that one alone.
+    options = ["--no-deps", "--no-index", "--ignore-installed"]
+    call(bare / "bin" / "python", "-m", "pip", "install", *options, wheel, cwd=bare)
+    return bare / "bin"
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        inside = set(archive.namelist())
+    source = ROOT / "src"
+    recipes = {str(p.relative_to(source)) for p in (source / "concont/recipes").glob("*.yaml")}
+    modules = {str(p.relative_to(source)) for p in source.rglob("*.py")}
+    assert {"concont/recipes/default.yaml", "concont/recipes/digits.yaml"} <= recipes
+    assert {"concont/py.typed"} | recipes | modules <= inside
+    about = f"concont-{__version__}.dist-info/"
+    assert f"{about}licenses/LICENSE" in inside
+    assert all(name.startswith(("concont/", about)) for name in inside)
+
+
+def test_the_installed_command_names_the_commit(wheel, installed, tmp_path):
+    head = git("rev-parse", "HEAD", cwd=ROOT)
+    said = call(installed / "concont", "--version", cwd=tmp_path).stdout.strip()
+    if head is None:
+        assert said == f"concont {__version__} (commit unknown)"
+        return
+    assert stamp(wheel) in (head, f"{head}-dirty")
+    modified = ", modified" if stamp(wheel).endswith("-dirty") else ""
+    assert said == f"concont {__version__} (commit {head[:12]}{modified})"
+
+
+def test_a_modified_tree_says_so(tmp_path):
+    tree, alone = tmp_path / "tree", {"GIT_CEILING_DIRECTORIES": str(tmp_path)}
+    (tree / "src" / "concont").mkdir(parents=True)
+    names = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "src/concont/version.py")
+    for name in names:
+        shutil.copy(ROOT / name, tree / name)
+    (tree / "src" / "concont" / "__init__.py").touch()
+    assert stamp(build(tree, tmp_path / "without-git", **alone)) is None
+    git("init", "-q", cwd=tree)
+    git("add", ".", cwd=tree)
+    git("commit", "-qm", "first", cwd=tree)
+    head = git("rev-parse", "HEAD", cwd=tree, **alone)
+    assert len(head) == 40
+    assert stamp(build(tree, tmp_path / "clean")) == head
+    (tree / "README.md").write_text("changed\n")
+    assert stamp(build(tree, tmp_path / "modified")) == f"{head}-dirty"
+
+
+def test_the_installed_command_trains(installed, tmp_path):
+    """Two epochs, and the demo's help: the whole demo is tested in tests/test_demo.py."""
+    ask = "import concont; print(concont.__file__)"
+    origin = Path(call(installed / "python", "-c", ask, cwd=tmp_path).stdout.strip())
+    assert origin.is_relative_to(installed.parent)
+
+    words = ["train", "--data", "digits", "--epochs", "2", "--out", "run"]
+    done = call(installed / "concont", *words, cwd=tmp_path)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert summary["accuracy_last"] > 0.15  # ten classes
+    assert summary["evaluated_on"] == "test"
+    assert f"{100 * summary['accuracy_last']:.2f} %" in done.stdout
+    last = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1]
+    assert json.loads(last)["epoch"] == 2
+
+    assert "--seed" in call(installed / "concont", "demo", "--help", cwd=tmp_path).stdout
