@@ -13,9 +13,14 @@ from concont.errors import UsageError
 def train(
     data: Annotated[
         str | None,
-        typer.Option(help="digits, or the path of an .npz file; not needed with --resume."),
+        typer.Option(help="A source of `concont datasets`, or an .npz file; not with --resume."),
     ] = None,
-    root: Annotated[str | None, typer.Option(help="Where named sources lie.")] = None,
+    root: Annotated[
+        str | None, typer.Option(help="Where named sources lie; else $CONCONT_DATA, or a cache.")
+    ] = None,
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch a named source that is not there.")
+    ] = False,
     recipe: Annotated[
         str | None, typer.Option(help="Settings by name or YAML file; by default the data's own.")
     ] = None,
@@ -93,7 +98,15 @@ def train(
             raise UsageError("--resume takes the settings of its run; give no other option with it")
         _resume(resume)
         return
+    if download and not print_config:
+        _download(data or "", root)
     _train(given, recipe, assignments or [], out, overwrite, print_config)
+
+
+def _download(source: str, root: str | None) -> None:
+    from concont.data.named import default_root, fetch
+
+    fetch(source, Path(root) if root else default_root())
 
 
 def _train(
@@ -113,7 +126,7 @@ def _train(
         typer.echo(write_yaml(settings), nl=False)
         return
     if not settings.data.source:
-        raise UsageError("say what to train on: --data digits, or --data FILE.npz")
+        raise UsageError("say what to train on: --data NAME or FILE.npz; see `concont datasets`")
     folder = RunFolder(out) if out else RunFolder.dated(settings.method.name)
     if overwrite:
         folder.refuse_if_not_a_run()

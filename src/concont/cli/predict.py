@@ -1,0 +1,116 @@
+"""`concont predict`."""
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from concont.cli.app import app
+from concont.errors import ConcontError, UsageError
+
+if TYPE_CHECKING:
+    from concont.api import Run
+    from concont.predict import Prediction, Skipped
+
+ESCAPED = "backslashreplace"  # a file name that is no valid UTF-8 is written, not fatal
+
+
+class Format(StrEnum):
+    """How predictions are written."""
+
+    CSV = "csv"
+    JSONL = "jsonl"
+
+
+class Device(StrEnum):
+    """Where predictions are computed."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+@app.command()
+def predict(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    images: Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")],
+    top: Annotated[int, typer.Option(min=1, help="How many classes to name an image.")] = 1,
+    form: Annotated[Format, typer.Option("--format", help="CSV or JSON lines.")] = Format.CSV,
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write; by default standard output.")
+    ] = None,
+    device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
+) -> None:
+    """Label images with a finished run."""
+    from concont.predict import WRITERS, find
+    from concont.predict import predict as label
+
+    _refuse_unless_writable(out)
+    found = find(images)
+    results = label(_load(run, device), found, top)
+    skipped: list[Skipped] = []
+    _write(partial(WRITERS[form], _readable(results, skipped), top=top), out)
+    if skipped:
+        raise ConcontError(f"{len(skipped)} of {len(found)} images could not be read")
+
+
+def _refuse_unless_writable(out: Path | None) -> None:
+    """Say so before the work rather than after it."""
+    if out is not None and out.exists() and not out.is_file():
+        raise UsageError(f"--out {out} is there and is not a file")
+    if out is not None and not out.parent.is_dir():
+        raise UsageError(f"--out {out}: there is no folder {out.parent}")
+
+
+def _load(path: Path, device: Device) -> "Run":
+    from concont.api import load
+
+    try:
+        return load(path, device=device)
+    except RuntimeError as error:  # its weights fit no network that the settings can describe
+        first = str(error).splitlines()[0]
+        cure = "if the network is your own, use concont.load(..., model=...) in Python"
+        raise UsageError(f"{path} cannot be loaded ({first}); {cure}") from None
+
+
+def _readable(
+    results: "Iterable[Prediction | Skipped]", skipped: "list[Skipped]"
+) -> "Iterator[Prediction]":
+    """The predictions; what was skipped is told on standard error and put in the list."""
+    from concont.predict import Skipped
+
+    for result in results:
+        if isinstance(result, Skipped):
+            typer.echo(f"skipped {_printable(str(result.image))}: {result.reason}", err=True)
+            skipped.append(result)
+        else:
+            yield result
+
+
+def _write(write: Callable[[TextIO], None], out: Path | None) -> None:
+    """To standard output as it comes, or to a file as a whole."""
+    from concont.runs import write_whole
+
+    if out is not None:
+        write_whole(out, partial(_save, write))
+        return
+    screen = typer.get_text_stream("stdout", encoding="utf-8", errors=ESCAPED)
+    write(screen)
+    screen.flush()
+
+
+def _save(write: Callable[[TextIO], None], path: Path) -> None:
+    try:
+        with open(path, "w", encoding="utf-8", errors=ESCAPED, newline="") as file:
+            write(file)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _printable(text: str) -> str:
+    """Text on one line, whatever a file is called."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
