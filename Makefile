@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/concont demo
 
 test: lint types layers
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
 quick: $(READY)
 	$(BIN)/pytest -m "not slow"

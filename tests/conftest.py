@@ -1,6 +1,11 @@
+import hypothesis
 import numpy as np
 import pytest
 import torch
+
+# How long an example takes depends on the machine; what it computes does not.
+hypothesis.settings.register_profile("here", deadline=None)
+hypothesis.settings.load_profile("here")
 
 
 @pytest.fixture(autouse=True)

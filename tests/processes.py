@@ -9,12 +9,12 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100", "CUDA_VIS
 COMMAND = [sys.executable, "-m", "concont"]
 
 
-def concont(*words, cwd=None, threads=1):
+def concont(*words, cwd=None):
     """Run to the end; returns the finished process with its output as text."""
     return subprocess.run(
         [*COMMAND, *map(str, words)],
         cwd=cwd,
-        env={**ENVIRONMENT, "OMP_NUM_THREADS": str(threads)},
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         timeout=200,

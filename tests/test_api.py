@@ -32,6 +32,13 @@ def test_an_own_network(tmp_path, toy_arrays, toy_config):
     assert np.array_equal(run.predict_proba(images), again.predict_proba(images))
 
 
+def test_a_run_of_an_own_network_cannot_be_loaded_without_it(tmp_path, toy_arrays, toy_config):
+    body = nn.Sequential(nn.Flatten(), nn.Linear(64, 12))
+    concont.train(toy_config, data=toy_arrays, model=body, out=tmp_path / "run")
+    with pytest.raises(UsageError, match="trained with a network of its own"):
+        concont.load(tmp_path / "run")
+
+
 def test_a_file_a_recipe_and_evaluation(tmp_path, toy_npz, toy_config):
     toy_config["data"]["source"] = str(toy_npz)
     run = concont.train(toy_config, out=tmp_path / "run")

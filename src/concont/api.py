@@ -17,7 +17,7 @@ from concont.data.partial import pose
 from concont.engine.evaluate import predict_proba
 from concont.engine.run import execute
 from concont.engine.setup import choose_device, prepare
-from concont.errors import DataError
+from concont.errors import DataError, UsageError
 from concont.measure import measure
 from concont.nets.network import Network, build
 from concont.runs import RunFolder
@@ -124,5 +124,10 @@ def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = No
         raise DataError(f"{path} is damaged: {error}") from None
     prefix = "online."
     own = {k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)}
-    network.load_state_dict(own)
+    try:
+        network.load_state_dict(own)
+    except RuntimeError:
+        raise UsageError(
+            f"{folder.path} was trained with a network of its own; load it in Python, with model="
+        ) from None
     return Run(folder.path, settings, summary, data, network.to(choose_device(device)).eval())

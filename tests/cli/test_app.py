@@ -22,4 +22,6 @@ def test_help_answers_at_once(words):
 def test_version_and_commands():
     assert concont("--version").stdout.startswith(f"concont {__version__} (commit ")
     text = concont("--help").stdout
-    assert all(name in text for name in ("train", "evaluate", "demo"))
+    assert all(
+        name in text for name in ("train", "evaluate", "predict", "demo", "datasets", "data")
+    )
