@@ -35,7 +35,7 @@ def test_an_own_network(tmp_path, toy_arrays, toy_config):
 def test_a_run_of_an_own_network_cannot_be_loaded_without_it(tmp_path, toy_arrays, toy_config):
     body = nn.Sequential(nn.Flatten(), nn.Linear(64, 12))
     concont.train(toy_config, data=toy_arrays, model=body, out=tmp_path / "run")
-    with pytest.raises(UsageError, match="trained with a network of its own"):
+    with pytest.raises(UsageError, match="if it is one of your own"):
         concont.load(tmp_path / "run")
 
 

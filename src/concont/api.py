@@ -128,6 +128,7 @@ def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = No
         network.load_state_dict(own)
     except RuntimeError:
         raise UsageError(
-            f"{folder.path} was trained with a network of its own; load it in Python, with model="
+            f"{folder.path} holds no network that its settings describe; if it is one of your own, "
+            "use concont.load(..., model=...) in Python"
         ) from None
     return Run(folder.path, settings, summary, data, network.to(choose_device(device)).eval())

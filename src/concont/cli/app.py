@@ -1,6 +1,7 @@
 """The command as a whole: its options, and how it ends."""
 
 import sys
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Train classifiers from candidate label sets and unlabelled images.",
 )
+
+
+class Device(StrEnum):
+    """Where a network runs."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from concont.cli.app import app, console
+from concont.cli.app import Device, app, console
 
 
 @app.command()
@@ -14,7 +14,7 @@ def evaluate(
     data: Annotated[
         str | None, typer.Option(help="Other data to measure on; by default the run's own.")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure a finished run: accuracy, class by class, confusions, calibration."""

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from concont.cli.app import app
+from concont.cli.app import Device, app
 from concont.errors import ConcontError, UsageError
 
 if TYPE_CHECKING:
-    from concont.api import Run
     from concont.predict import Prediction, Skipped
 
 ESCAPED = "backslashreplace"  # a file name that is no valid UTF-8 is written, not fatal
@@ -23,14 +22,6 @@ class Format(StrEnum):
 
     CSV = "csv"
     JSONL = "jsonl"
-
-
-class Device(StrEnum):
-    """Where predictions are computed."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
 
 
 @app.command()
@@ -45,12 +36,13 @@ def predict(
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
 ) -> None:
     """Label images with a finished run."""
+    from concont.api import load
     from concont.predict import WRITERS, find
     from concont.predict import predict as label
 
     _refuse_unless_writable(out)
     found = find(images)
-    results = label(_load(run, device), found, top)
+    results = label(load(run, device=device), found, top)
     skipped: list[Skipped] = []
     _write(partial(WRITERS[form], _readable(results, skipped), top=top), out)
     if skipped:
@@ -63,17 +55,6 @@ def _refuse_unless_writable(out: Path | None) -> None:
         raise UsageError(f"--out {out} is there and is not a file")
     if out is not None and not out.parent.is_dir():
         raise UsageError(f"--out {out}: there is no folder {out.parent}")
-
-
-def _load(path: Path, device: Device) -> "Run":
-    from concont.api import load
-
-    try:
-        return load(path, device=device)
-    except RuntimeError as error:  # its weights fit no network that the settings can describe
-        first = str(error).splitlines()[0]
-        cure = "if the network is your own, use concont.load(..., model=...) in Python"
-        raise UsageError(f"{path} cannot be loaded ({first}); {cure}") from None
 
 
 def _readable(
