@@ -1,11 +1,16 @@
 """`concont evaluate`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from concont.cli.app import Device, app, console
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+WIDEST = 20  # classes whose confusions fit on a screen
 
 
 @app.command()
@@ -30,8 +35,6 @@ def evaluate(
 
 
 def _print_figures(figures: dict[str, Any]) -> None:
-    from rich.table import Table
-
     from concont.display import percent
 
     screen = console()
@@ -40,15 +43,36 @@ def _print_figures(figures: dict[str, Any]) -> None:
         f"calibration error {percent(figures['calibration_error'])}",
         highlight=False,
     )
-    names = list(figures["per_class"])
-    table = Table(title="True class, its accuracy, and how often it was taken for which")
+    screen.print(_by_class(figures))
+    if len(figures["confusion"]) <= WIDEST:
+        screen.print(_matrix(figures))
+    else:
+        screen.print(f"{len(figures['confusion'])} classes: see --json for who is taken for whom")
+
+
+def _by_class(figures: dict[str, Any]) -> "Table":
+    from rich.table import Table
+
+    from concont.display import percent
+
+    table = Table(title="Accuracy of each class")
     table.add_column("class")
     table.add_column("images", justify="right")
     table.add_column("accuracy", justify="right")
-    table.add_column("taken for")
-    for k, (name, own) in enumerate(figures["per_class"].items()):
-        row = figures["confusion"][k]
-        wrong = sorted(((n, j) for j, n in enumerate(row) if j != k and n), reverse=True)
-        taken = ", ".join(f"{names[j]} {n}" for n, j in wrong[:4])
-        table.add_row(name, str(sum(row)), percent(own), taken + (", …" if len(wrong) > 4 else ""))
-    screen.print(table)
+    rows = zip(figures["per_class"].items(), figures["confusion"], strict=True)
+    for (name, own), counts in rows:
+        table.add_row(name, str(sum(counts)), percent(own))
+    return table
+
+
+def _matrix(figures: dict[str, Any]) -> "Table":
+    from rich.table import Table
+
+    table = Table(title="Confusion: a row a true class, a column a predicted one")
+    table.add_column("")
+    names = list(figures["per_class"])
+    for name in names:
+        table.add_column(name, justify="right")
+    for name, counts in zip(names, figures["confusion"], strict=True):
+        table.add_row(name, *(str(n) if n else "." for n in counts))
+    return table
