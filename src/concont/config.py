@@ -15,7 +15,6 @@ from pydantic import TypeAdapter, ValidationError
 from concont.errors import UsageError
 from concont.methods import METHODS
 from concont.settings import (
-    NAMED_SOURCES,
     STRONG_VARIANTS,
     Data,
     Model,
@@ -139,14 +138,14 @@ def expand(plain: Plain) -> Plain:
 
 
 def _absolute(data: Data) -> Data:
-    """Paths that any working folder can resume from."""
-    source = data.source if data.source in NAMED_SOURCES or not data.source else _path(data.source)
-    root, candidates = (None if p is None else _path(p) for p in (data.root, data.candidates))
+    """Paths that any working folder can resume from; a source without a suffix is a name."""
+    source = _full(data.source) if Path(data.source).suffix else data.source
+    root, candidates = (path and _full(path) for path in (data.root, data.candidates))
     return replace(data, source=source, root=root, candidates=candidates)
 
 
-def _path(text: str) -> str:
-    return str(Path(text).absolute()) if Path(text).suffix or Path(text).exists() else text
+def _full(path: str) -> str:
+    return str(Path(path).absolute())
 
 
 def check(plain: Mapping[str, Any]) -> Settings:

@@ -129,9 +129,9 @@ def sample(images: Tensor, points: Tensor, inside: Tensor) -> Tensor:
 def cutout(images: Tensor, x: Tensor, y: Tensor, side: Tensor, fill: float = 0.5) -> Tensor:
     """A grey square of `side` pixels around (x, y), both (B,) in pixels, cut at the border."""
     height, width = images.shape[2:]
-    across = (torch.arange(width, device=images.device) + 0.5 - x[:, None]).abs() < side[
-        :, None
-    ] / 2
-    down = (torch.arange(height, device=images.device) + 0.5 - y[:, None]).abs() < side[:, None] / 2
+    xs = torch.arange(width, device=images.device) + 0.5
+    ys = torch.arange(height, device=images.device) + 0.5
+    across = (xs - x[:, None]).abs() < side[:, None] / 2  # (B, W)
+    down = (ys - y[:, None]).abs() < side[:, None] / 2  # (B, H)
     hole = down[:, None, :, None] & across[:, None, None, :]  # (B, 1, H, W)
     return images.masked_fill(hole, fill)
