@@ -8,7 +8,7 @@ from concont.signals import stop_requests
 
 @pytest.fixture(autouse=True)
 def _usual_handler():
-    """Python's own Ctrl-C, also where the tests were started in the background, which ignores it."""
+    """Python's own Ctrl-C, also where the tests run in the background, which ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
