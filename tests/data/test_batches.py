@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from concont.data.batches import Order, Resident, Streamed, TrainingSet, place, to_images
+from concont.data.batches import Resident, Streamed, TrainingSet, place, to_images
 from concont.data.partial import pose
-from concont.data.sources import from_arrays
-from concont.settings import Data, Train
+from concont.data.sources import from_arrays, read_npz
+from concont.settings import Data
 
 CPU = torch.device("cpu")
 
@@ -13,43 +13,6 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def problem(toy_arrays):
     return pose(from_arrays(toy_arrays), Data(labeled=10, ambiguity=0.0, unlabeled=True))
-
-
-def test_an_epoch_visits_rows_once_and_drops_the_short_batch(problem):
-    order = Order.of(problem, Train(batch_size=16))
-    assert order.steps == 2
-    rows = order.epoch(0)
-    assert rows.shape == (2, 16)
-    assert len(rows.unique()) == 32
-
-
-def test_the_order_depends_on_seed_and_epoch_alone(problem):
-    order = Order.of(problem, Train(batch_size=16))
-    assert torch.equal(order.epoch(3), Order.of(problem, Train(batch_size=16)).epoch(3))
-    assert not torch.equal(order.epoch(3), order.epoch(4))
-    assert not torch.equal(order.epoch(3), Order.of(problem, Train(batch_size=16, seed=2)).epoch(3))
-
-
-def test_a_share_of_each_batch_is_partial(problem):
-    order = Order.of(problem, Train(batch_size=16, partial_share=0.75))
-    partial = torch.from_numpy(~problem.candidates.all(axis=1))
-    rows = order.epoch(0)
-    assert partial[rows].sum(dim=1).tolist() == [12, 12]
-    visits = torch.bincount(rows[partial[rows]], minlength=40)[partial]
-    assert visits.min() >= 2  # 24 visits to 10 rows: two whole passes and a part
-    assert visits.max() <= 3
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0])
-def test_the_ends_of_the_share(problem, share):
-    order = Order.of(problem, Train(batch_size=8, partial_share=share))
-    partial = torch.from_numpy(~problem.candidates.all(axis=1))
-    assert (partial[order.epoch(1)] == bool(share)).all()
-
-
-def test_a_batch_is_never_larger_than_the_data(problem):
-    order = Order.of(problem, Train(batch_size=256))
-    assert (order.batch_size, order.steps) == (40, 1)
 
 
 def test_images_keep_their_pixels_and_lie_channels_last():
@@ -89,6 +52,32 @@ def test_images_stream_where_they_take_more_than_their_share(problem, monkeypatc
     gpu = torch.device("cuda")
     assert isinstance(place(problem.images, gpu, 0.5), Resident)
     assert isinstance(place(problem.images, gpu, 0.49), Streamed)
+
+
+@pytest.fixture
+def mapped(toy_npz, monkeypatch):
+    """The images of the problem, as a mapped file has them."""
+    monkeypatch.setattr("concont.data.mapped.LARGE", 0)
+    return pose(read_npz(toy_npz), Data(labeled=10, ambiguity=0.0, unlabeled=True)).images
+
+
+def test_a_mapped_file_streams_the_same_batches(problem, mapped, monkeypatch):
+    asked = []
+    monkeypatch.setattr("concont.data.batches.read_ahead", lambda array, rows: asked.append(rows))
+    rows = torch.randint(40, (6, 5), generator=torch.Generator().manual_seed(0))
+    expected = list(Resident(problem.images, CPU).batches(rows))
+    found = list(Streamed(mapped, CPU).batches(rows))
+    assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+    assert asked == rows.tolist()
+
+
+@pytest.mark.parametrize("kind", [Resident, Streamed])
+def test_a_mapped_file_is_not_copied_into_memory(mapped, kind):
+    assert np.shares_memory(kind(mapped, CPU).images.numpy(), mapped)
+
+
+def test_a_mapped_file_is_fetched_ahead_whatever_its_share(mapped):
+    assert isinstance(place(mapped, CPU, 0.5), Streamed)
 
 
 def test_the_training_set_holds_the_problem(problem):

@@ -64,6 +64,14 @@ def test_partial_only_leaves_the_unlabelled_out():
     assert len(problem.rows) == problem.n_partial == 144
 
 
+def test_images_are_copied_only_where_rows_are_left_out():
+    data = digits()
+    whole = pose(data, Data(labeled=0.1, ambiguity=0.3, unlabeled=True))
+    assert whole.images is data.x_train
+    part = pose(data, Data(labeled=0.1, ambiguity=0.3, unlabeled=False))
+    assert np.array_equal(part.images, data.x_train[part.rows])
+
+
 def test_a_count_and_stratified_sampling():
     problem = pose(digits(), Data(labeled=50, ambiguity=0.0, unlabeled=False, stratified=True))
     assert np.bincount(problem.truth).tolist() == [5] * 10

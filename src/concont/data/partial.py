@@ -48,7 +48,7 @@ def pose(data: Dataset, settings: Data) -> Problem:
     on_test = data.x_test is not None and not len(held)
     return Problem(
         rows=rows,
-        images=data.x_train[rows],
+        images=data.x_train if len(rows) == len(data.x_train) else data.x_train[rows],
         candidates=candidates[rows],
         truth=data.y_train[rows],
         test_images=data.x_train[held] if len(held) else data.x_test,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from concont.data.mapped import read_arrays
 from concont.data.named import NAMED, default_root, read_named
 from concont.errors import DataError, UsageError
 from concont.settings import NAMED_SOURCES
@@ -69,8 +70,7 @@ def read_npz(path: Path) -> Dataset:
     if not zipfile.is_zipfile(path):
         raise DataError(f"{path}: not an .npz file, or cut short")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        arrays = read_arrays(path)
     except ValueError as error:
         objects = "holds Python objects, which are never read"
         reason = objects if "pickle" in str(error) else str(error)
