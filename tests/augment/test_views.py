@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 from sklearn.datasets import load_sample_images
 
-from concont.augment.views import apply_view, n_draws, render
+from concont.augment.views import apply_view, draw, n_draws, render
 from concont.settings import ALL_OPERATIONS, View, Views
 
 IMAGES = torch.rand(6, 3, 12, 16, generator=torch.Generator().manual_seed(0))
@@ -134,8 +134,8 @@ def test_render_draws_each_named_view_afresh():
     images = (IMAGES * 255).to(torch.uint8)
     views = Views(strong=View(crop=(0.2, 1.0)))
     names = ("weak", "strong", "strong2")
-    first = render(images, views, names, torch.Generator().manual_seed(1))
-    again = render(images, views, names, torch.Generator().manual_seed(1))
+    draws = draw(views, names, len(images), torch.Generator().manual_seed(1))
+    first, again = render(images, views, draws), render(images, views, draws)
     assert list(first) == list(names)
     assert all(torch.equal(first[n], again[n]) for n in names)
     assert not torch.equal(first["strong"], first["strong2"])
@@ -146,7 +146,7 @@ def test_render_draws_each_named_view_afresh():
 
 
 def test_no_image_is_rendered_by_a_python_loop():
-    """The work for 4 and for 400 images is the same number of tensor operations."""
+    """The work for 400 and for 800 images is the same number of tensor operations."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Count(TorchDispatchMode):
@@ -157,10 +157,11 @@ def test_no_image_is_rendered_by_a_python_loop():
             return function(*args, **(kwargs or {}))
 
     counts = []
-    for rows in (4, 400):
+    for rows in (400, 800):
         images = torch.zeros(rows, 3, 8, 8, dtype=torch.uint8)
         Count.calls = 0
         with Count():
-            render(images, Views(), ("weak", "strong"), torch.Generator().manual_seed(0))
+            stream = torch.Generator().manual_seed(0)
+            render(images, Views(), draw(Views(), ("weak", "strong"), rows, stream))
         counts.append(Count.calls)
     assert counts[0] == counts[1]

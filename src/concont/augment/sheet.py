@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from concont.augment.views import render
+from concont.augment.views import draw, render
 from concont.rng import frozen_stream, torch_stream
 from concont.settings import STRONG_VARIANTS, Views
 
@@ -31,9 +31,9 @@ def contact_sheet(images: NDArray[np.uint8], views: Views, count: int, seed: int
         kinds["strong: this recipe's"] = ("strong", views)
     for title, (kind, settings) in kinds.items():
         stream = torch_stream(seed, "sheet", title)
-        for draw in range(DRAWS):
-            rendered = render(batch, settings, (kind,), stream)[kind]
-            rows.append((title if draw == 0 else "", rendered))
+        for number in range(DRAWS):
+            draws = draw(settings, (kind,), len(batch), stream)
+            rows.append(("" if number else title, render(batch, settings, draws)[kind]))
     return _paste(rows)
 
 

@@ -4,6 +4,8 @@ Drawing is apart from applying, so that a view can be tested, compiled and repla
 """
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,6 +15,8 @@ from concont.settings import View, Views
 
 CROP, FLIP, HOLE, AN_OPERATION = 4, 1, 3, 2  # uniform numbers that each part takes
 
+Stage = Callable[..., Any]
+
 
 def n_draws(view: View) -> int:
     """How many uniform numbers an image needs for this view."""
@@ -20,53 +24,92 @@ def n_draws(view: View) -> int:
 
 
 def apply_view(images: Tensor, view: View, flip: bool, uniforms: Tensor) -> Tensor:
-    """Views (B, channels, H, W) of images in [0, 1], from uniforms (B, n_draws).
+    """Views (B, channels, H, W) of images in [0, 1], from uniforms (B, n_draws)."""
+    return Stages().apply(images, view, flip, uniforms)
+
+
+class Stages:
+    """A view in stages, each a pure function that `wrap` may compile.
 
     Crop, flip and the geometric operations are sampled through one bilinear grid; then the
     pointwise operations in order; then the hole.
     """
-    widths = [CROP, FLIP, AN_OPERATION * view.draws, HOLE]
-    crop, flipped, chosen, hole = torch.split(uniforms, widths, dim=1)
-    size = (images.shape[2], images.shape[3])
-    slots = [_slot(view, pair) for pair in chosen.view(len(images), view.draws, 2).unbind(1)]
 
-    frames = [_geometry(view, which, amount, size) for which, amount in slots]
-    matrices = [m for m in reversed(frames) if m is not None]
-    matrices.append(_crop_and_flip(view, size, flip, crop, flipped[:, 0]))
-    result = ops.sample(images, *ops.warp_grid(matrices, size))
+    def __init__(self, wrap: Callable[[Stage], Stage] = lambda stage: stage) -> None:
+        self.warp, self.alter, self.cut = wrap(_warp), wrap(_pointwise), wrap(_hole)
 
-    for which, amount in slots:
-        result = _pointwise(result, view, which, amount)
-    if view.cutout[1] > 0:
-        result = _hole(result, view, hole)
-    return result
+    def apply(self, images: Tensor, view: View, flip: bool, uniforms: Tensor) -> Tensor:
+        """Views (B, channels, H, W) of images, from uniforms (B, n_draws)."""
+        widths = [CROP + FLIP, AN_OPERATION * view.draws, HOLE]
+        pose, chosen, hole = torch.split(uniforms, widths, dim=1)
+        result: Tensor = self.warp(images, view, flip, pose, chosen)
+        if set(view.operations) & set(ops.POINTWISE):
+            for pair in _slots(view, chosen):
+                result = self.alter(result, view, pair)
+        if view.cutout[1] > 0:
+            result = self.cut(result, view, hole)
+        return result
+
+    def render(
+        self, images: Tensor, views: Views, draws: Mapping[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """The named views of uint8 images (B, channels, H, W), from the draws of each.
+
+        `weak` and `strong` are the two kinds; a number after the name is a further draw of it.
+        All draws of a kind are made in one go.
+        """
+        kinds: dict[str, list[str]] = {}
+        for name in draws:
+            kinds.setdefault(_kind(name), []).append(name)
+        rendered: dict[str, Tensor] = {}
+        for kind, names in kinds.items():
+            uniforms, copies = torch.cat([draws[name] for name in names]), (len(names), 1, 1, 1)
+            seen = self.apply(images.repeat(copies), getattr(views, kind), views.flip, uniforms)
+            rendered.update(zip(names, seen.chunk(len(names)), strict=True))
+        return rendered
 
 
-def render(
-    images: Tensor, views: Views, names: tuple[str, ...], generator: torch.Generator
+def draw(
+    views: Views, names: tuple[str, ...], rows: int, generator: torch.Generator
 ) -> dict[str, Tensor]:
-    """The named views of uint8 images (B, channels, H, W), each image with draws of its own.
+    """The uniform numbers (B, n_draws) of each named view, for a batch of `rows` images."""
+    device = generator.device
+    sizes = {name: (rows, n_draws(getattr(views, _kind(name)))) for name in names}
+    return {name: torch.rand(s, generator=generator, device=device) for name, s in sizes.items()}
 
-    `weak` and `strong` are the two kinds; a number after the name is a further draw of it.
-    """
-    scaled = images.float() / 255
-    rendered = {}
-    for name in names:
-        view: View = getattr(views, name.rstrip("0123456789"))
-        shape = (len(images), n_draws(view))
-        uniforms = torch.rand(shape, generator=generator, device=images.device)
-        rendered[name] = apply_view(scaled, view, views.flip, uniforms)
-    return rendered
+
+def render(images: Tensor, views: Views, draws: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The named views of uint8 images (B, channels, H, W): see `Stages.render`."""
+    return Stages().render(images, views, draws)
+
+
+def _kind(name: str) -> str:
+    return name.rstrip("0123456789")
 
 
 def _between(u: Tensor, low: float, high: float) -> Tensor:
     return low + (high - low) * u
 
 
-def _slot(view: View, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+def _slots(view: View, uniforms: Tensor) -> tuple[Tensor, ...]:
+    """The pairs of uniform numbers (B, 2) that choose each operation."""
+    return uniforms.view(len(uniforms), view.draws, 2).unbind(1)
+
+
+def _choice(view: View, pair: Tensor) -> tuple[Tensor, Tensor]:
     """Which operation (B,) as an index into the view's list, and its magnitude in [0, 1)."""
     count = len(view.operations)
-    return (uniforms[:, 0] * count).long().clamp(max=count - 1), uniforms[:, 1]
+    return (pair[:, 0] * count).long().clamp(max=count - 1), pair[:, 1]
+
+
+def _warp(images: Tensor, view: View, flip: bool, pose: Tensor, chosen: Tensor) -> Tensor:
+    """Crop, flip and the geometric operations, through one bilinear grid."""
+    scaled = images if images.is_floating_point() else images.float() / 255
+    size = (images.shape[2], images.shape[3])
+    frames = [_geometry(view, *_choice(view, pair), size) for pair in _slots(view, chosen)]
+    matrices = [m for m in reversed(frames) if m is not None]
+    matrices.append(_crop_and_flip(view, size, flip, pose[:, :CROP], pose[:, CROP]))
+    return ops.sample(scaled, *ops.warp_grid(matrices, size))
 
 
 def _crop_and_flip(view: View, size: tuple[int, int], flip: bool, u: Tensor, v: Tensor) -> Tensor:
@@ -114,15 +157,24 @@ def _geometry(view: View, which: Tensor, amount: Tensor, size: tuple[int, int]) 
     )
 
 
-def _pointwise(images: Tensor, view: View, which: Tensor, amount: Tensor) -> Tensor:
+def _pointwise(images: Tensor, view: View, pair: Tensor) -> Tensor:
     """Each image through the operation that its slot names, where that is a pointwise one."""
+    which, amount = _choice(view, pair)
     spans = {"posterize": view.posterize, "solarize": view.solarize}
-    result = images
+    # To know how many images chose an operation a GPU would have to be waited for.
+    everywhere = images.is_cuda or torch.compiler.is_compiling()
+    result = images if everywhere else images.clone()
     for index, name in enumerate(view.operations):
-        if name in ops.POINTWISE:
-            magnitude = _between(amount, *spans.get(name, view.enhance))
-            done = ops.POINTWISE[name](images, magnitude)
-            result = torch.where((which == index)[:, None, None, None], done, result)
+        if name not in ops.POINTWISE:
+            continue
+        operation, chosen = ops.POINTWISE[name], which == index
+        magnitude = _between(amount, *spans.get(name, view.enhance))
+        if everywhere:
+            done = operation(images, magnitude)
+            result = torch.where(chosen[:, None, None, None], done, result)
+        else:
+            rows = chosen.nonzero()[:, 0]
+            result[rows] = operation(images[rows], magnitude[rows])
     return result
 
 
