@@ -116,6 +116,7 @@ class Model:
 
     name: Literal["resnet18", "small"] = "resnet18"
     width: AtLeastOne = 32  # channels of the small network's first layer
+    init: Literal["he", "torch"] = "he"  # of ResNet's convolutions: PiCO's, or PyTorch's smaller
     hidden: AtLeastOne = 512  # of the projection head
     embedding: AtLeastOne = 64  # D
 
@@ -141,6 +142,7 @@ class Train:
     epochs: AtLeastOne = 800
     batch_size: AtLeastOne = 256
     partial_share: Share | None = None  # of each batch; None: one shuffle of all rows
+    skip_idle: bool = False  # no backward pass through rows that carry no loss
     seed: int = 1  # of weights, order and views
     evaluate_every: AtLeastOne = 1  # epochs
     checkpoint_every: NonNegative = 60.0  # seconds; 0: at every epoch's end

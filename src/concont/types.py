@@ -98,6 +98,13 @@ class Method(Protocol):
         """Whether it is meant to see images without labels, unless the user says otherwise."""
         ...
 
+    def idle(self, batch: int, partial: int) -> int:
+        """How many rows of the online network's pass carry no loss; the pass begins with them.
+
+        batch: rows of a batch; partial: how many at its end hold all that have a candidate set.
+        """
+        ...
+
     def init_state(self, rows: int, classes: int, dim: int) -> State:
         """Everything that outlives a step, flat, so that saving it needs no knowledge of it."""
         ...

@@ -65,6 +65,10 @@ class ConCont:
         """The key network follows at this pace."""
         return self.momentum
 
+    def idle(self, batch: int, partial: int) -> int:
+        """The weak rows without a candidate set, which Eq. 1 leaves at 0."""
+        return batch if self.part_loss == "none" else batch - partial
+
     def init_state(self, rows: int, classes: int, dim: int) -> State:
         """One threshold a class, and an empty queue of keys."""
         return {"tau": torch.full((classes,), self.threshold), **empty_queue(self.queue, dim)}
@@ -72,6 +76,7 @@ class ConCont:
     def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
         """Eqs. 1-5 on one batch."""
         # One pass for both views, so that all their rows share one set of BatchNorm statistics.
+        # The weak view goes first, since some of its rows are idle.
         weak, strong = nets.online.features(batch.views["weak"], batch.views["strong"])
         logits_weak, logits_strong = nets.online.logits(weak), nets.online.logits(strong)
         keys, teacher_logits = self._key_pass(nets, batch)

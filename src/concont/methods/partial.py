@@ -18,6 +18,10 @@ class Partial:
     key_momentum = None
     wants_unlabeled = False
 
+    def idle(self, batch: int, partial: int) -> int:
+        """The rows without a candidate set."""
+        return batch - partial
+
     def init_state(self, rows: int, classes: int, dim: int) -> State:
         """Nothing outlives a step."""
         return {}

@@ -4,21 +4,19 @@ from collections.abc import Callable
 
 from torch import nn
 
-
-def resnet18(channels: int, width: int) -> nn.Module:
-    """ResNet-18 for 32 x 32 images: 3 x 3 stem of stride 1, no max-pool; 512 features."""
-    from torchvision.models import resnet18 as imagenet_resnet18
-
-    body: nn.Module = imagenet_resnet18()
-    body.conv1 = nn.Conv2d(channels, 64, kernel_size=3, padding=1, bias=False)
-    nn.init.kaiming_normal_(body.conv1.weight, mode="fan_out", nonlinearity="relu")
-    body.maxpool = nn.Identity()
-    body.fc = nn.Identity()
-    return body
+from concont.settings import Model
 
 
-def small(channels: int, width: int) -> nn.Module:
+def resnet18(channels: int, model: Model) -> nn.Module:
+    """ResNet-18 for 32 x 32 images; 512 features."""
+    from concont.nets.resnet import ResNet18  # torchvision takes seconds to import
+
+    return ResNet18(channels, model.init)
+
+
+def small(channels: int, model: Model) -> nn.Module:
     """Five convolutions for tiny images such as 8 x 8 digits; 4 * width features."""
+    width = model.width
 
     def conv(inputs: int, outputs: int) -> list[nn.Module]:
         layer = nn.Conv2d(inputs, outputs, kernel_size=3, padding=1, bias=False)
@@ -37,4 +35,4 @@ def small(channels: int, width: int) -> nn.Module:
     )
 
 
-BACKBONES: dict[str, Callable[[int, int], nn.Module]] = {"resnet18": resnet18, "small": small}
+BACKBONES: dict[str, Callable[[int, Model], nn.Module]] = {"resnet18": resnet18, "small": small}

@@ -1,6 +1,7 @@
 """A backbone with a classifier and a projection head, and the two networks of a run."""
 
 import copy
+import logging
 
 import torch
 import torch.nn.functional as F
@@ -12,10 +13,7 @@ from concont.rng import derive
 from concont.settings import Model
 from concont.types import Nets
 
-
-def precision(inputs: Tensor) -> torch.autocast:
-    """bfloat16 inside the networks where they run on a GPU; the losses outside stay float32."""
-    return torch.autocast(inputs.device.type, torch.bfloat16, enabled=inputs.is_cuda)
+log = logging.getLogger("concont")
 
 
 class Network(nn.Module):
@@ -23,6 +21,8 @@ class Network(nn.Module):
 
     mean: Tensor
     std: Tensor
+    mixed = True  # bfloat16 inside the network where it runs on a GPU
+    idle = 0  # rows at the head of a training pass through which no gradient flows
 
     def __init__(
         self, backbone: nn.Module, dim: int, classes: int, model: Model, mean: Tensor, std: Tensor
@@ -36,22 +36,30 @@ class Network(nn.Module):
         self.register_buffer("mean", mean.view(1, -1, 1, 1))
         self.register_buffer("std", std.view(1, -1, 1, 1))
 
+    def precision(self, inputs: Tensor) -> torch.autocast:
+        """bfloat16 on a GPU, unless `mixed` is off; the losses outside stay float32."""
+        return torch.autocast(
+            inputs.device.type, torch.bfloat16, enabled=inputs.is_cuda and self.mixed
+        )
+
     def features(self, *views: Tensor) -> tuple[Tensor, ...]:
         """Features of each view of images in [0, 1]; one batch, so one set of statistics."""
         images = (torch.cat(views) - self.mean) / self.std
-        with precision(images):
+        with self.precision(images):
             features: Tensor = self.backbone(images)
+        if 0 < self.idle < len(images) and torch.is_grad_enabled():
+            features = torch.cat([features[: self.idle].detach(), features[self.idle :]])
         return torch.split(features, [len(view) for view in views])
 
     def logits(self, features: Tensor) -> Tensor:
         """Class scores (B, C); float32, since the losses are."""
-        with precision(features):
+        with self.precision(features):
             scores: Tensor = self.classifier(features)
         return scores.float()
 
     def embed(self, features: Tensor) -> Tensor:
         """Unit rows (B, D) of the projection head."""
-        with precision(features):
+        with self.precision(features):
             projected: Tensor = self.projector(features)
         return F.normalize(projected.float(), dim=1)
 
@@ -75,10 +83,27 @@ def build(
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(seed, "weights"))
-        body = BACKBONES[model.name](shape[0], model.width) if backbone is None else backbone
+        body = BACKBONES[model.name](shape[0], model) if backbone is None else backbone
+        if backbone is None:
+            uncounted_(body)
         dim = _feature_size(body, shape)
         network = Network(body.cpu(), dim, classes, model, *moments)
     return network.train().to(memory_format=torch.channels_last)
+
+
+def skip_idle_(network: Network, rows: int) -> None:
+    """Let no gradient flow through the first `rows` of a training pass."""
+    if not hasattr(network.backbone, "idle"):
+        log.warning("this network cannot skip idle rows; its backward pass takes them all")
+        return
+    network.idle = network.backbone.idle = rows  # type: ignore[assignment]
+
+
+def uncounted_(network: nn.Module) -> None:
+    """Let BatchNorm layers not count their batches, which only a cumulative average needs."""
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d) and module.momentum is not None:
+            module.num_batches_tracked = None
 
 
 def with_key(online: Network, key_momentum: float | None) -> Nets:
