@@ -27,8 +27,8 @@ class AdaptiveThresholds:
 
     def update(self, pseudo_labels: Tensor, confident: Tensor) -> None:
         """Eq. 7 after a step: pseudo_labels (B,) and which of them were confident (B,) bool."""
-        counts = torch.zeros(len(self.values), dtype=torch.long, device=pseudo_labels.device)
-        self.update_counts(counts.index_add(0, pseudo_labels, confident.long()))
+        classes = torch.arange(len(self.values), device=pseudo_labels.device)
+        self.update_counts(((pseudo_labels[:, None] == classes) & confident[:, None]).sum(dim=0))
 
     def update_counts(self, counts: Tensor) -> None:
         """Eq. 7 from s_j (C,), the confident rows of each class, counted anywhere.

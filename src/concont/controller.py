@@ -20,7 +20,8 @@ def partial_confidence(
     # -1 outside: even where every candidate has underflowed to 0 the label is one of them.
     label = probs.masked_fill(~candidates, -1.0).argmax(dim=1)
 
-    first, second = inside.topk(2, dim=1).values.unbind(dim=1)
+    first = inside.amax(dim=1)
+    second = inside.scatter(1, label[:, None], 0.0).amax(dim=1)
     label_information = 1 / n_candidates  # p1
     margin = ((first - second) / mass).where(mass > 0, 0.0)  # p2
     # p3 rises as the model fits worse, and still the paper adds it.

@@ -6,17 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from concont.augment.views import render
-from concont.data.batches import Order, TrainingSet
+from concont.data.batches import TrainingSet
+from concont.data.order import Order
 from concont.engine.evaluate import TestSet, accuracy
-from concont.engine.speed import Losses, losses_of
 from concont.engine.state import TrainState
-from concont.memory import average_
+from concont.engine.step import Step
 from concont.settings import Settings
-from concont.types import Batch
 
 Row = dict[str, Any]
 
@@ -46,11 +43,12 @@ def fit(
 ) -> Iterator[Progress]:
     """Train from where `state` stands to the end; between two yields `state` is whole."""
     train, device = settings.train, data.device
-    total, losses = train.epochs * order.steps, losses_of(settings, device)
+    total, step = train.epochs * order.steps, Step(settings, state, data)
     rows: Tensor | None = None
     images: Iterator[Tensor] = iter(())
     clock = time.perf_counter()
     last_step, stepping = state.step, 0.0  # seconds in steps since the last row
+    phase = "first_step"  # of this start, which compiles
 
     while state.step < total:
         epoch, position = divmod(state.step, order.steps)
@@ -58,14 +56,15 @@ def fit(
             plan = order.epoch(epoch)
             rows, images = plan.to(device), data.images.batches(plan[position:])
         lr, began = settings.optimizer.lr * cosine(state.step, total), time.perf_counter()
-        train_step(settings, losses, state, data, rows[position], next(images), lr)
+        step(rows[position], next(images), lr)
 
         epoch_end = position == order.steps - 1
-        if device.type == "cpu" or epoch_end:
+        if device.type == "cpu" or epoch_end or phase == "first_step":
             state.meter.check()  # waits for the device, so not at every step of a GPU
         now = time.perf_counter()
         state.seconds, clock = state.seconds + now - clock, now
-        stepping += now - began
+        state.spent[phase] += now - began
+        stepping, phase = stepping + now - began, "steps"
 
         row = None
         if epoch_end and ((epoch + 1) % train.evaluate_every == 0 or state.step == total):
@@ -77,38 +76,11 @@ def fit(
                 "images_per_s": seen / stepping,
                 **evaluate(state, test),
             }
+            clock = time.perf_counter()
+            state.spent["evaluation"] += clock - now
+            state.seconds += clock - now
             last_step, stepping = state.step, 0.0
         yield Progress(state.step, total, epoch + 1, epoch_end, row)
-
-
-def train_step(
-    settings: Settings,
-    losses: Losses,
-    state: TrainState,
-    data: TrainingSet,
-    index: Tensor,
-    images: Tensor,
-    lr: float,
-) -> None:
-    """One optimiser step on the rows `index` (B,) and their uint8 images."""
-    method, nets = settings.method, state.nets
-    with torch.no_grad():
-        views = render(images, settings.views, method.views, state.views)
-    batch = Batch(index, data.candidates[index], views, data.truth[index])
-
-    out = losses(nets, state.memory, batch)
-    out.total.backward()  # type: ignore[no-untyped-call]
-    for group in state.optimizer.param_groups:
-        group["lr"] = lr
-    state.optimizer.step()
-    state.optimizer.zero_grad(set_to_none=True)
-    with torch.no_grad():
-        if method.key_momentum is not None:
-            modules = nets.modules
-            average_(modules["key"], modules["online"], method.key_momentum)
-        method.commit(state.memory, out)
-        state.step += 1
-        state.meter.add(out, state.step)
 
 
 def evaluate(state: TrainState, test: TestSet | None) -> Row:

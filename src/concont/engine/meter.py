@@ -9,6 +9,7 @@ from concont.types import StepOut
 TERMS = ("loss", "loss_part", "loss_reg", "loss_contrast")
 METRICS = ("confident", "pseudo_accuracy", "confident_precision")
 COLUMNS = TERMS + METRICS
+SAVED = ("sums", "counts", "steps", "bad")
 
 
 class Meter:
@@ -20,10 +21,11 @@ class Meter:
     def __init__(self, device: torch.device) -> None:
         self.sums = torch.zeros(len(COLUMNS), dtype=torch.float64, device=device)
         self.counts = torch.zeros_like(self.sums)
+        self.steps = torch.zeros((), dtype=torch.float64, device=device)
         # step and terms of the first bad step; step -1: there was none
         self.bad = torch.full((1 + len(TERMS),), -1.0, dtype=torch.float64, device=device)
 
-    def add(self, out: StepOut, step: int) -> None:
+    def add(self, out: StepOut) -> None:
         """Take in one step's losses and counts."""
         terms = [out.total.detach() if name == "loss" else out.terms.get(name) for name in TERMS]
         pairs = [out.metrics.get(name) for name in METRICS]
@@ -34,9 +36,10 @@ class Meter:
         counts += [none if p is None else p[1] for p in pairs]
         self.sums += torch.stack([s.double() for s in sums])
         self.counts += torch.stack([c.double() for c in counts])
-        now = torch.stack([one * step, *(v.double() for v in values)])
+        self.steps += 1
+        now = torch.stack([self.steps, *(v.double() for v in values)])
         first = (self.bad[0] < 0) & ~now.isfinite().all()
-        self.bad = torch.where(first, now, self.bad)
+        self.bad.copy_(torch.where(first, now, self.bad))
 
     def read(self) -> dict[str, float | None]:
         """The means since the last reading, None where nothing was counted; starts afresh."""
@@ -57,10 +60,9 @@ class Meter:
 
     def state_dict(self) -> dict[str, Tensor]:
         """For the checkpoint."""
-        return {"sums": self.sums, "counts": self.counts, "bad": self.bad}
+        return {name: getattr(self, name) for name in SAVED}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """From the checkpoint."""
-        self.sums.copy_(state["sums"])
-        self.counts.copy_(state["counts"])
-        self.bad.copy_(state["bad"])
+        for name in SAVED:
+            getattr(self, name).copy_(state[name])

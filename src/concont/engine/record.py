@@ -76,7 +76,7 @@ class Recorder:
 def summarize(job: Job) -> dict[str, Any]:
     """The run in one record."""
     settings, rows = job.settings, job.folder.metrics()
-    data, last = settings.data, rows[-1]
+    data, last, spent = settings.data, rows[-1], job.state.spent
     return {
         "method": settings.method.name,
         "recipe": settings.recipe,
@@ -94,6 +94,7 @@ def summarize(job: Job) -> dict[str, Any]:
         "accuracy_best": last["accuracy_best"],
         "accuracy_momentum": last["accuracy_momentum"],
         "seconds": job.state.seconds,
+        "seconds_by": {**spent, "other": job.state.seconds - sum(spent.values())},
         "settings_hash": settings.hash(job.problem.digest, job.problem.sets_hash),
     }
 

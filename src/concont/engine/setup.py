@@ -11,19 +11,21 @@ from torch import Tensor, nn
 
 from concont.config import check, read_yaml
 from concont.data import sources
-from concont.data.batches import Order, TrainingSet
+from concont.data.batches import TrainingSet
+from concont.data.order import Order
 from concont.data.partial import Problem, pose
-from concont.engine import checkpoint
+from concont.engine import checkpoint, speed
 from concont.engine.evaluate import TestSet
 from concont.engine.meter import Meter
 from concont.engine.state import TrainState
 from concont.errors import DataError, UsageError
-from concont.nets.network import Network, build, with_key
+from concont.nets.network import Network, build, skip_idle_, with_key
 from concont.rng import derive, torch_stream
 from concont.runs import RunFolder
 from concont.settings import Settings
 
 log = logging.getLogger("concont")
+AT_ONCE = 2**22  # pixels that are counted at once
 SMALLEST = 4  # pixels: the networks halve a side twice
 
 
@@ -57,12 +59,15 @@ def prepare(
     """Load the data, pose the problem, build the networks; refuse what cannot be trained."""
     train = settings.train
     device = choose_device(train.device)
+    if speed.wanted(settings, device):
+        speed.get_ready()
     dataset = data or sources.load(settings.data.source, settings.data.root)
     problem = pose(dataset, settings.data)
     _refuse(settings, problem)
     if train.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = not train.deterministic  # the fastest of its algorithms
     order = Order.of(problem, train)
     if order.batch_size < train.batch_size:
         log.warning(
@@ -75,6 +80,8 @@ def prepare(
     height, width, channels = problem.images.shape[1:]
     shape, classes = (channels, height, width), len(problem.classes)
     online = build(settings.model, shape, classes, moments, train.seed, model).to(device)
+    if train.skip_idle:
+        skip_idle_(online, settings.method.idle(order.batch_size, order.most_partial))
     return Job(
         settings,
         folder,
@@ -99,7 +106,9 @@ def start(
         nets=nets,
         optimizer=torch.optim.SGD(
             online.parameters(),
-            lr=options.lr,
+            # a tensor where a captured step has to read it
+            lr=torch.tensor(options.lr, device=device) if device.type == "cuda" else options.lr,
+            fused=device.type == "cuda" or None,
             momentum=options.momentum,
             weight_decay=options.weight_decay,
             nesterov=options.nesterov,
@@ -119,11 +128,16 @@ def choose_device(name: str) -> torch.device:
 
 def measure(problem: Problem) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of each channel of the training images, in [0, 1]."""
-    pixels = problem.images.reshape(-1, problem.images.shape[-1])
-    counts = np.stack([np.bincount(channel, minlength=256) for channel in pixels.T])
-    values = np.arange(256) / 255
-    mean = counts @ values / len(pixels)
-    variance = counts @ values**2 / len(pixels) - mean**2
+    images = problem.images
+    channels = images.shape[-1]
+    counts = np.zeros((channels, 256), dtype=np.int64)
+    rows = max(1, AT_ONCE * channels // images[0].size)
+    for start in range(0, len(images), rows):
+        pixels = images[start : start + rows].reshape(-1, channels)
+        counts += np.stack([np.bincount(channel, minlength=256) for channel in pixels.T])
+    values, total = np.arange(256) / 255, counts[0].sum()
+    mean = counts @ values / total
+    variance = counts @ values**2 / total - mean**2
     std = np.sqrt(np.maximum(variance, 1e-8))
     return torch.tensor(mean, dtype=torch.float32), torch.tensor(std, dtype=torch.float32)
 

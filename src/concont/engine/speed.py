@@ -1,19 +1,133 @@
-"""The same numbers, sooner: compilation of what a step computes."""
+"""The same numbers, sooner: compiled parts of a step, and a step replayed as one CUDA graph."""
 
-from collections.abc import Callable
+import logging
+import warnings
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import torch
+from torch import Tensor
 
 from concont.settings import Settings
-from concont.types import Batch, Nets, State, StepOut
 
-Losses = Callable[[Nets, State, Batch], StepOut]
+P = ParamSpec("P")
+R = TypeVar("R")
+Update = Callable[[Tensor, Tensor, Mapping[str, Tensor]], None]
+log = logging.getLogger("concont")
 
 
-def losses_of(settings: Settings, device: torch.device) -> Losses:
-    """The method's losses, compiled where asked for; by default on a GPU only."""
-    wanted = settings.train.compile
-    if wanted is None:
-        wanted = device.type == "cuda"
-    losses: Losses = settings.method.losses
-    return torch.compile(losses) if wanted else losses
+def wanted(settings: Settings, device: torch.device) -> bool:
+    """Whether to compile; by default on a GPU only."""
+    chosen = settings.train.compile
+    return device.type == "cuda" if chosen is None else chosen
+
+
+def get_ready() -> None:
+    """Start the processes that compile in parallel, so that they are up when they are needed."""
+    try:
+        import torch._inductor.async_compile  # noqa: F401  (starts them)
+    except Exception as error:  # compilation itself will say what is missing
+        log.debug("no compile workers: %s", error)
+
+
+def compiled(part: Callable[P, R], fast: bool = True) -> Callable[P, R]:
+    """`part` compiled, or as it is where that is not wanted or not possible here.
+
+    Compilation happens in the first call, before anything is computed: where it fails, one line
+    says so and the plain code runs from then on.
+    """
+    if not fast:
+        return part
+    current: Callable[P, R] = torch.compile(part, dynamic=False)
+    proven = False
+
+    @wraps(part)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        nonlocal current, proven
+        if proven:
+            return current(*args, **kwargs)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # hints to those who tune kernels
+                result = current(*args, **kwargs)
+        except Exception as error:  # a missing compiler, an old GPU, a user's network: many kinds
+            log.warning("not compiled, so slower: %s", reason(error))
+            current = part
+            result = part(*args, **kwargs)
+        proven = True
+        return result
+
+    return call
+
+
+def reason(error: BaseException) -> str:
+    """The first line of the error at the root of a failure."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0]
+
+
+class Captured:
+    """Replays an update as one CUDA graph, after a few ordinary ones that warm it up.
+
+    Inputs are copied to fixed places, from which the graph reads them.
+    """
+
+    WARM_UP = 3
+
+    def __init__(self, update: Update) -> None:
+        self.update = update
+        self.inputs: tuple[Tensor, Tensor, dict[str, Tensor]] | None = None
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.calls = 0
+        self.possible = True
+
+    def __call__(self, index: Tensor, images: Tensor, draws: Mapping[str, Tensor]) -> None:
+        """The update of one batch; all batches have the same shapes."""
+        self._take(index, images, draws)
+        if self.calls < self.WARM_UP:
+            self._aside()
+        elif self.graph is None and self.possible:
+            self._capture()
+        self.calls += 1
+        if self.calls > self.WARM_UP:
+            if self.graph is not None:
+                self.graph.replay()
+            else:
+                self._run()
+
+    def _take(self, index: Tensor, images: Tensor, draws: Mapping[str, Tensor]) -> None:
+        if self.inputs is None:
+            copies = {name: tensor.clone() for name, tensor in draws.items()}
+            self.inputs = (index.clone(), images.clone(), copies)
+            return
+        own_index, own_images, own_draws = self.inputs
+        own_index.copy_(index)
+        own_images.copy_(images)
+        for name, tensor in draws.items():
+            own_draws[name].copy_(tensor)
+
+    def _run(self) -> None:
+        assert self.inputs is not None
+        self.update(*self.inputs)
+
+    def _aside(self) -> None:
+        """An ordinary update on a stream of its own, as capturing wants it before."""
+        side, here = torch.cuda.Stream(), torch.cuda.current_stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(here)
+        with torch.cuda.stream(side):
+            self._run()
+        here.wait_stream(side)
+
+    def _capture(self) -> None:
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                self._run()
+        except Exception as error:  # a user's network may wait for the device or copy from it
+            log.warning("not captured as a CUDA graph, so slower: %s", reason(error))
+            self.possible = False
+        else:
+            self.graph = graph

@@ -1,0 +1,72 @@
+"""One optimiser step, from the images of a batch to everything that it changes."""
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from concont.augment.views import Stages, draw
+from concont.data.batches import TrainingSet
+from concont.engine.meter import Meter
+from concont.engine.speed import Captured, compiled, wanted
+from concont.engine.state import TrainState
+from concont.memory import average_
+from concont.settings import Settings
+from concont.types import Batch, State, StepOut
+
+Draws = Mapping[str, Tensor]
+
+
+class Step:
+    """Trains on a batch: the same for every method, compiled and captured where asked for.
+
+    `fast` None: as the settings say, which by default is on a GPU.
+    """
+
+    def __init__(
+        self, settings: Settings, state: TrainState, data: TrainingSet, fast: bool | None = None
+    ) -> None:
+        self.settings, self.state, self.data = settings, state, data
+        fast = wanted(settings, data.device) if fast is None else fast
+        method = settings.method
+
+        def note(memory: State, meter: Meter, out: StepOut) -> None:
+            method.commit(memory, out)
+            meter.add(out)
+
+        self.stages = Stages(lambda stage: compiled(stage, fast))
+        self.losses, self.note = compiled(method.losses, fast), compiled(note, fast)
+        self.run: Callable[[Tensor, Tensor, Draws], None] = self.update
+        if fast and data.device.type == "cuda":
+            self.run = Captured(self.update)
+
+    def __call__(self, index: Tensor, images: Tensor, lr: float) -> None:
+        """One step on the rows `index` (B,) and their uint8 images."""
+        state, settings = self.state, self.settings
+        draws = draw(settings.views, settings.method.views, len(index), state.views)
+        for group in state.optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(lr)  # a captured step reads it from there
+            else:
+                group["lr"] = lr
+        self.run(index, images, draws)
+        state.step += 1
+
+    def see(self, images: Tensor, draws: Draws) -> dict[str, Tensor]:
+        """The views that the method wants."""
+        return self.stages.render(images, self.settings.views, draws)
+
+    def update(self, index: Tensor, images: Tensor, draws: Draws) -> None:
+        """All that a step does on the device; nothing in it waits for the device."""
+        state, data, momentum = self.state, self.data, self.settings.method.key_momentum
+        with torch.no_grad():
+            views = self.see(images, draws)
+        batch = Batch(index, data.candidates[index], views, data.truth[index])
+        out = self.losses(state.nets, state.memory, batch)
+        out.total.backward()  # type: ignore[no-untyped-call]
+        state.optimizer.step()
+        state.optimizer.zero_grad(set_to_none=True)
+        with torch.no_grad():
+            if momentum is not None:
+                average_(state.nets.modules["key"], state.nets.modules["online"], momentum)
+            self.note(state.memory, state.meter, out)
