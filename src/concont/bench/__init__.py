@@ -1,0 +1,1 @@
+"""Measures the step against the plain way and against the machine."""

@@ -1,0 +1,24 @@
+"""What a finished run spent its time on, and when it passed an accuracy."""
+
+from typing import Any
+
+from concont.errors import UsageError
+from concont.runs import RunFolder
+
+
+def describe_run(folder: RunFolder, passing: float) -> dict[str, Any]:
+    """Figures of a run's `summary.json` and `metrics.jsonl`."""
+    if not folder.finished:
+        raise UsageError(f"{folder.path} holds no finished run")
+    summary = folder.read_json("summary.json")
+    by, seconds = summary["seconds_by"], summary["seconds"]
+    when = [row["seconds"] for row in folder.metrics() if (row["accuracy"] or 0) >= passing]
+    return {
+        "accuracy_last": summary["accuracy_last"],
+        "epochs": summary["epochs"],
+        "seconds": seconds,
+        "seconds_by": by,
+        "not_steps": (by["evaluation"] + by["other"]) / seconds,
+        "passing": passing,
+        "passed_at_s": when[0] if when else None,
+    }

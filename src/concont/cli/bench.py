@@ -1,0 +1,167 @@
+"""`concont bench`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from concont.cli.app import app, console
+
+ON_CPU = ["model.name=small", "train.batch_size=64", "train.skip_idle=false"]
+
+
+@app.command()
+def bench(
+    batch: Annotated[int | None, typer.Option(help="Rows of a batch; 256, on a CPU 64.")] = None,
+    image_size: Annotated[int, typer.Option(help="Side of the random images.")] = 32,
+    images: Annotated[int | None, typer.Option(help="How many; 50,000, on a CPU 2,000.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of a timed block.")] = None,
+    recipe: Annotated[str, typer.Option(help="Settings by name or YAML file.")] = "cifar10",
+    method: Annotated[str | None, typer.Option(help="concont or partial.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    compile_: Annotated[
+        bool | None,
+        typer.Option("--compile/--no-compile", help="As in `train`.", show_default=False),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", help="One setting, section.key=value; repeatable.")
+    ] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain/--no-plain", help="Time the plain way beside it.")
+    ] = True,
+    scaling: Annotated[
+        bool, typer.Option("--scaling", help="Time an image of ever more and larger ones.")
+    ] = False,
+    run: Annotated[
+        Path | None, typer.Option(help="Show where the time of this finished run went instead.")
+    ] = None,
+    passing: Annotated[
+        float, typer.Option(help="With --run: when this test accuracy was passed.")
+    ] = 0.9046,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Time the training step against the plain way and against the machine."""
+    import json
+
+    figures: Any
+    show: Any
+    if run is not None:
+        from concont.bench.finished import describe_run
+        from concont.runs import RunFolder
+
+        figures, show = describe_run(RunFolder(run), passing), _show_run
+    else:
+        from concont.bench.report import bench as measure
+        from concont.bench.scaling import scaling as grow
+        from concont.config import resolve
+        from concont.engine.setup import choose_device
+
+        given: dict[str, dict[str, Any]] = {
+            "method": {"name": method},
+            "train": {"batch_size": batch, "device": device, "compile": compile_},
+        }
+        flags: dict[str, Any] = {
+            section: {key: value for key, value in values.items() if value is not None}
+            for section, values in given.items()
+        }
+        on_gpu = choose_device(device or "auto").type == "cuda"
+        small = [] if on_gpu else [a for a in ON_CPU if batch is None or "batch" not in a]
+        settings = resolve(flags, recipe, [*small, *(assignments or [])])
+        calls = steps or (100 if on_gpu else 5)
+        if scaling:
+            figures, show = grow(settings, calls), _show_scaling
+        else:
+            rows = images or (50_000 if on_gpu else 2_000)
+            figures, show = measure(settings, rows, image_size, calls, plain), _show
+    if as_json:
+        typer.echo(json.dumps(figures))
+    else:
+        show(figures)
+
+
+def _show(figures: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    def ms(value: float | None) -> str:
+        return "-" if value is None else f"{value:.2f}"
+
+    size, batch = figures["image_size"], figures["batch"]
+    title = f"{figures['method']}, {figures['network']}, batch {batch}, {size} x {size}"
+    table = Table(title=f"{title}, {figures['device']}")
+    table.add_column("")
+    for name in ("ms a step", "images/s", "TFLOP/s", "of the matrix rate", "views, ms"):
+        table.add_column(name, justify="right")
+    work = figures["tflops"] * figures["step_ms"]
+    names = {
+        "concont": "step_ms",
+        "plain, float32": "plain_float32_step_ms",
+        "plain, bfloat16": "plain_bfloat16_step_ms",
+    }
+    for name, key in names.items():
+        time = figures.get(key)
+        if time is not None:
+            rate = work / time
+            views = figures["views_ms" if name == "concont" else "plain_views_ms"]
+            cells = (ms(time), f"{batch / time * 1000:,.0f}", f"{rate:.1f}")
+            share = f"{100 * rate / figures['matmul_tflops']:.1f} %"
+            table.add_row(name, *cells, share, ms(views))
+    screen = console()
+    screen.print(table)
+    lines = [
+        f"an epoch of 50,000 images: {figures['epoch_s']:.2f} s",
+        f"views: {100 * figures['views_ms'] / figures['step_ms']:.1f} % of the step",
+        f"first step: {figures['first_step_s']:.1f} s{_cache(figures['warm_cache'])}",
+        f"a large product of matrices: {figures['matmul_tflops']:.1f} TFLOP/s",
+    ]
+    if figures["peak_memory_gb"] is not None:
+        lines.append(f"memory beyond networks and data: {figures['peak_memory_gb']:.2f} GB")
+    if figures["plain_step_ms"] is not None:
+        step = figures["plain_step_ms"] / figures["step_ms"]
+        views = figures["plain_views_ms"] / figures["views_ms"]
+        workers = figures["plain_workers"]
+        lines.append(
+            f"faster than the plain way ({workers} workers): step {step:.1f} x, views {views:.1f} x"
+        )
+    for line in lines:
+        screen.print(line, highlight=False, soft_wrap=True)
+
+
+def _cache(warm: bool | None) -> str:
+    return {None: "", True: ", compiled before", False: ", compiled now"}[warm]
+
+
+def _show_scaling(rows: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    table = Table(title="Time for an image")
+    for name in ("images", "size", "batch", "where", "ms a step", "us an image"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        where = "on disk" if row["on_disk"] else "streamed" if row["streamed"] else "on the device"
+        table.add_row(
+            f"{row['images']:,}",
+            str(row["image_size"]),
+            str(row["batch"]),
+            where,
+            f"{row['step_ms']:.2f}",
+            f"{row['us_per_image']:.1f}",
+        )
+    console().print(table)
+
+
+def _show_run(figures: dict[str, Any]) -> None:
+    from concont.display import percent
+
+    by = figures["seconds_by"]
+    passed = figures["passed_at_s"]
+    lines = [
+        f"{figures['epochs']} epochs in {figures['seconds']:.0f} s, accuracy at the last one "
+        f"{percent(figures['accuracy_last'])}",
+        f"first step {by['first_step']:.1f} s, steps {by['steps']:.1f} s, evaluation "
+        f"{by['evaluation']:.1f} s, other {by['other']:.1f} s",
+        f"not steps: {percent(figures['not_steps'])}",
+        f"{percent(figures['passing'])} "
+        + ("never passed" if passed is None else f"first passed after {passed:.0f} s"),
+    ]
+    for line in lines:
+        console().print(line, highlight=False, soft_wrap=True)
