@@ -3,7 +3,7 @@
     python benchmarks/fast_equals_plain.py [--steps 20] [--batch 256] [--float32] [--set a.b=v ...]
 
 Prints how far losses and weights are apart after each step and fails beyond the tolerance. In
-bfloat16 the two round at different places: 1 % of the loss, 1 % of the weights' norm. In float32
+bfloat16 the two round at different places: 2 % of the loss, 2 % of the weights' norm. In float32
 (TF32 off) 0.1 % of both. A pseudo-label that flips would show as a jump.
 """
 
@@ -17,7 +17,7 @@ from concont.bench.product import Runner, make_job, random_images
 from concont.config import resolve
 from concont.engine.record import environment
 
-TOLERANCE = {"bfloat16": 1e-2, "float32": 1e-3}
+TOLERANCE = {"bfloat16": 2e-2, "float32": 1e-3}
 
 
 def follow(settings, data, steps, float32, fast):

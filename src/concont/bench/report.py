@@ -64,7 +64,8 @@ def time_plain(settings: Settings, data: Dataset, calls: int) -> dict[str, Any]:
     for precision in precisions:
         job = make_job(settings, data)
         step = PlainStep(settings, job.state, job.data.candidates, job.data.truth, precision)
-        warm = PREFETCH * workers + 2 if device.type == "cuda" else 1
+        # until what the workers made ahead during the slow first steps is used up
+        warm = 4 * PREFETCH * workers if device.type == "cuda" else 1
         batches = loader(
             data.x_train,
             settings.views,

@@ -40,10 +40,13 @@ class Order:
 
     @property
     def most_partial(self) -> int:
-        """Partial rows that a sorted batch has room for: their share, up to a multiple of 8."""
+        """Partial rows that a sorted batch has room for: their share, up to a multiple of 8.
+
+        Of the rows of an epoch, that is: those that it drops may all be others.
+        """
         if self.n_partial is not None:
             return self.n_partial
-        share = len(self.partial) / (len(self.partial) + len(self.rest))
+        share = len(self.partial) / (self.steps * self.batch_size)
         return min(self.batch_size, 8 * math.ceil((share * self.batch_size + 1) / 8))
 
     def epoch(self, number: int) -> Tensor:

@@ -31,14 +31,17 @@ def get_ready() -> None:
         log.debug("no compile workers: %s", error)
 
 
-def compiled(part: Callable[P, R], fast: bool = True) -> Callable[P, R]:
+def compiled(
+    part: Callable[P, R], fast: bool = True, said: set[str] | None = None
+) -> Callable[P, R]:
     """`part` compiled, or as it is where that is not wanted or not possible here.
 
     Compilation happens in the first call, before anything is computed: where it fails, one line
-    says so and the plain code runs from then on.
+    says so and the plain code runs from then on. Parts that share `said` give a reason once.
     """
     if not fast:
         return part
+    given = set() if said is None else said
     current: Callable[P, R] = torch.compile(part, dynamic=False)
     proven = False
 
@@ -52,7 +55,10 @@ def compiled(part: Callable[P, R], fast: bool = True) -> Callable[P, R]:
                 warnings.simplefilter("ignore")  # hints to those who tune kernels
                 result = current(*args, **kwargs)
         except Exception as error:  # a missing compiler, an old GPU, a user's network: many kinds
-            log.warning("not compiled, so slower: %s", reason(error))
+            why = reason(error)
+            if why not in given:
+                log.warning("not compiled, so slower: %s", why)
+                given.add(why)
             current = part
             result = part(*args, **kwargs)
         proven = True
@@ -124,7 +130,8 @@ class Captured:
     def _capture(self) -> None:
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph):
+            # Of this thread alone, since another one may be fetching the next images.
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 self._run()
         except Exception as error:  # a user's network may wait for the device or copy from it
             log.warning("not captured as a CUDA graph, so slower: %s", reason(error))

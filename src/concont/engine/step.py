@@ -28,14 +28,15 @@ class Step:
     ) -> None:
         self.settings, self.state, self.data = settings, state, data
         fast = wanted(settings, data.device) if fast is None else fast
-        method = settings.method
+        method, said = settings.method, set[str]()
 
         def note(memory: State, meter: Meter, out: StepOut) -> None:
             method.commit(memory, out)
             meter.add(out)
 
-        self.stages = Stages(lambda stage: compiled(stage, fast))
-        self.losses, self.note = compiled(method.losses, fast), compiled(note, fast)
+        self.stages = Stages(lambda stage: compiled(stage, fast, said))
+        self.losses = compiled(method.losses, fast, said)
+        self.note = compiled(note, fast, said)
         self.run: Callable[[Tensor, Tensor, Draws], None] = self.update
         if fast and data.device.type == "cuda":
             self.run = Captured(self.update)

@@ -23,7 +23,7 @@ def conv_norm(
 ) -> Tensor:
     """A convolution, BatchNorm over all rows, a shortcut added, ReLU."""
     if idle == 0:
-        result: Tensor = bn(conv(inputs))
+        result: Tensor = _batch_norm(conv(inputs), bn)
         result = result if shortcut is None else result + shortcut
         return F.relu(result) if act else result
     kind, weight = inputs.device.type, conv.weight
@@ -105,6 +105,12 @@ class _ConvNorm(torch.autograd.Function):
         to_shortcut = _below(upper, ctx.idle) if ctx.added else None
         to_scale, to_bias = invstd * (along - mean * total), total
         return to_inputs, to_shortcut, to_weight, to_scale, to_bias, *(None,) * 5
+
+
+def _batch_norm(inputs: Tensor, bn: nn.BatchNorm2d) -> Tensor:
+    """`bn(inputs)` but for its count of batches, a kernel a layer that nothing here reads."""
+    running, momentum = (bn.running_mean, bn.running_var), bn.momentum or 0.0
+    return F.batch_norm(inputs, *running, bn.weight, bn.bias, bn.training, momentum, bn.eps)
 
 
 def _follow(running: Tensor | None, now: Tensor, momentum: float | None) -> None:

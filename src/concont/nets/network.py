@@ -84,8 +84,6 @@ def build(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(seed, "weights"))
         body = BACKBONES[model.name](shape[0], model) if backbone is None else backbone
-        if backbone is None:
-            uncounted_(body)
         dim = _feature_size(body, shape)
         network = Network(body.cpu(), dim, classes, model, *moments)
     return network.train().to(memory_format=torch.channels_last)
@@ -97,13 +95,6 @@ def skip_idle_(network: Network, rows: int) -> None:
         log.warning("this network cannot skip idle rows; its backward pass takes them all")
         return
     network.idle = network.backbone.idle = rows  # type: ignore[assignment]
-
-
-def uncounted_(network: nn.Module) -> None:
-    """Let BatchNorm layers not count their batches, which only a cumulative average needs."""
-    for module in network.modules():
-        if isinstance(module, nn.BatchNorm2d) and module.momentum is not None:
-            module.num_batches_tracked = None
 
 
 def with_key(online: Network, key_momentum: float | None) -> Nets:

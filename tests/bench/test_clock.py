@@ -1,0 +1,40 @@
+import time
+
+import pytest
+import torch
+
+from concont.bench.clock import BLOCKS, count_flops, matmul_tflops, seconds, steady_ms
+
+CPU = torch.device("cpu")
+
+
+def test_a_call_is_timed():
+    assert 0.02 <= seconds(lambda: time.sleep(0.02), CPU) < 0.2
+
+
+def test_steady_time_is_the_median_over_blocks_after_a_first_call():
+    calls = []
+
+    def call():
+        calls.append(1)
+        time.sleep(0.2 if len(calls) == 2 else 0.002)  # one block has a hiccup
+
+    assert 2 <= steady_ms(call, CPU, calls=3) < 10
+    assert len(calls) == 1 + 3 * BLOCKS
+
+
+def test_the_matrix_rate_is_that_of_a_machine():
+    assert 1e-4 < matmul_tflops(CPU) < 1e3
+
+
+def test_flops_of_products_and_convolutions_are_counted_forward_and_backward():
+    weight = torch.randn(5, 7, requires_grad=True)
+    images, filters = torch.randn(2, 3, 8, 8), torch.randn(4, 3, 3, 3, requires_grad=True)
+
+    def call():
+        (torch.randn(11, 5) @ weight).sum().backward()
+        torch.nn.functional.conv2d(images, filters).sum().backward()
+
+    product = 2 * 11 * 5 * 7
+    convolution = 2 * 2 * 4 * 6 * 6 * 3 * 9
+    assert count_flops(call) == pytest.approx(2 * product + 2 * convolution)

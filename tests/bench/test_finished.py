@@ -1,0 +1,35 @@
+import json
+
+import pytest
+
+from concont.bench.finished import describe_run
+from concont.errors import UsageError
+from concont.runs import RunFolder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    spent = {"first_step": 20.0, "steps": 70.0, "evaluation": 6.0, "other": 4.0}
+    summary = {"accuracy_last": 0.93, "epochs": 3, "seconds": 100.0, "seconds_by": spent}
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    rows = [(40.0, 0.5), (70.0, 0.91), (99.0, 0.93)]
+    lines = [json.dumps({"step": i, "seconds": s, "accuracy": a}) for i, (s, a) in enumerate(rows)]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    return RunFolder(tmp_path)
+
+
+@pytest.mark.parametrize(("passing", "when"), [(0.91, 70.0), (0.92, 99.0), (0.95, None)])
+def test_time_of_a_run(folder, passing, when):
+    found = describe_run(folder, passing)
+    assert found["not_steps"] == pytest.approx(0.10)
+    assert found["passed_at_s"] == when
+
+
+def test_a_run_without_accuracies_passes_nothing(folder):
+    (folder / "metrics.jsonl").write_text('{"step": 1, "seconds": 1.0, "accuracy": null}\n')
+    assert describe_run(folder, 0.5)["passed_at_s"] is None
+
+
+def test_an_unfinished_run_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="no finished run"):
+        describe_run(RunFolder(tmp_path), 0.9)

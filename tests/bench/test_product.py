@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+import torch
+
+from concont.bench.product import Runner, make_job, random_images, time_step
+from concont.config import resolve
+
+SMALL = {"model": {"name": "small", "width": 4}, "train": {"batch_size": 16, "device": "cpu"}}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def settings():
+    return resolve({**SMALL, "data": {"labeled": 0.5, "ambiguity": 0.3}})
+
+
+def test_random_images_are_the_same_each_time_and_balanced():
+    first, again = random_images(40, 8), random_images(40, 8)
+    assert first.x_train.shape == (40, 8, 8, 3)
+    assert first.digest == again.digest
+    assert (np.bincount(first.y_train) == 4).all()
+
+
+def test_a_runner_goes_on_past_the_end_of_an_epoch(settings):
+    runner = Runner(make_job(settings, random_images(40, 8)))
+    before = runner.job.state.nets.modules["online"].classifier.weight.clone()
+    for _ in range(5):  # two steps an epoch
+        runner()
+    assert runner.job.state.step == 5
+    assert not torch.equal(before, runner.job.state.nets.modules["online"].classifier.weight)
+
+
+def test_the_step_is_timed(settings):
+    found = time_step(settings, random_images(40, 8), calls=2)
+    assert found.batch == 16
+    assert 0 < found.views_ms < found.step_ms
+    assert found.first_step_s > 0
+    assert 0 < found.tflops < 10
+    assert (found.warm_cache, found.peak_memory_gb) == (None, None)

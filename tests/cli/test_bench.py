@@ -1,0 +1,49 @@
+import json
+
+import pytest
+
+import concont
+from processes import concont as command
+
+SMALL = ["--device", "cpu", "--image-size", "16", "--images", "64", "--batch", "16", "--steps", "2"]
+
+
+@pytest.mark.slow
+def test_the_figures_as_json_and_as_a_table():
+    done = command("bench", *SMALL, "--json", "--no-plain")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert (figures["device"], figures["batch"], figures["plain_step_ms"]) == ("cpu", 16, None)
+    done = command("bench", *SMALL, "--set", "model.width=8")
+    assert done.returncode == 0, done.stderr
+    assert "concont, small, batch 16, 16 x 16, cpu" in done.stdout
+    assert "plain, float32" in done.stdout
+    assert "faster than the plain way" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_views_of_a_batch_come_faster_than_image_by_image():
+    done = command("bench", "--device", "cpu", "--json", "--set", "model.width=4", "--steps", "3")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["plain_views_ms"] >= 1.5 * figures["views_ms"]
+
+
+@pytest.mark.slow
+def test_where_the_time_of_a_run_went(tmp_path, toy_npz, toy_config):
+    toy_config["data"]["source"] = str(toy_npz)
+    concont.train(toy_config, out=tmp_path / "run")
+    done = command("bench", "--run", tmp_path / "run", "--passing", "0.01")
+    assert done.returncode == 0, done.stderr
+    assert "first step" in done.stdout
+    assert "1.00 % first passed after" in done.stdout
+    figures = json.loads(command("bench", "--run", tmp_path / "run", "--json").stdout)
+    assert sum(figures["seconds_by"].values()) == pytest.approx(figures["seconds"])
+    assert all(value >= 0 for value in figures["seconds_by"].values())
+
+
+@pytest.mark.slow
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    done = command("bench", "--run", tmp_path)
+    assert done.returncode == 2
+    assert "no finished run" in done.stderr
