@@ -1,15 +1,22 @@
 """What only a GPU can show; skipped without one. Run from the bare tree: `pytest -m gpu`."""
 
+import math
+import time
+
+import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from concont.balance import AdaptiveThresholds
 from concont.config import resolve
+from concont.data.batches import Streamed
 from concont.data.sources import from_arrays
-from concont.engine.loop import fit, train_step
+from concont.engine.loop import fit
 from concont.engine.run import execute
 from concont.engine.setup import prepare, reopen
-from concont.engine.speed import losses_of
+from concont.engine.speed import Captured
+from concont.engine.step import Step
 from concont.errors import Interrupted
 from concont.runs import RunFolder
 
@@ -20,9 +27,19 @@ pytestmark = [
 GPU = torch.device("cuda")
 
 
-def job(config, arrays, folder="unused", **train):
+def job(config, arrays, folder="unused", model=None, **train):
     config = {**config, "train": {**config["train"], "device": "cuda", "compile": False, **train}}
-    return prepare(resolve(config), RunFolder(folder), from_arrays(arrays))
+    return prepare(resolve(config), RunFolder(folder), from_arrays(arrays), model)
+
+
+def warnings_of(caplog):
+    return [record.getMessage() for record in caplog.records if record.name == "concont"]
+
+
+@pytest.fixture
+def uncompiled(monkeypatch):
+    """A fast step that is captured and, to save time, not compiled."""
+    monkeypatch.setattr("concont.engine.step.compiled", lambda part, *rest: part)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -32,18 +49,100 @@ def test_it_learns(toy_arrays, toy_config, compiled):
     assert last.row["accuracy"] == 1.0
 
 
-def test_a_step_waits_for_nothing_on_the_device(toy_arrays, toy_config):
+@pytest.mark.parametrize("captured", [False, True])
+def test_a_step_waits_for_nothing_on_the_device(toy_arrays, toy_config, uncompiled, captured):
     ready = job(toy_config, toy_arrays)
     rows = ready.order.epoch(0).to(GPU)
     images = list(ready.data.images.batches(rows.cpu()))
-    losses = losses_of(ready.settings, GPU)
-    train_step(ready.settings, losses, ready.state, ready.data, rows[0], images[0], 0.01)
+    step = Step(ready.settings, ready.state, ready.data, fast=captured)
+    for _ in range(Captured.WARM_UP + 1):
+        step(rows[0], images[0], 0.01)
+    assert (getattr(step.run, "graph", None) is not None) == captured
     torch.cuda.set_sync_debug_mode("error")
     try:
         for _ in range(5):
-            train_step(ready.settings, losses, ready.state, ready.data, rows[1], images[1], 0.01)
+            step(rows[1], images[1], 0.01)
     finally:
         torch.cuda.set_sync_debug_mode("default")
+
+
+def stripes(rows, size):
+    labels = np.arange(rows) % 2
+    images = np.random.RandomState(0).randint(0, 60, (rows, size, size)).astype(np.uint8)
+    images[labels == 1, :, size // 2 :] += 150
+    return {"x_train": images, "y_train": labels}
+
+
+def online_weights(ready):
+    return torch.cat([p.detach().flatten() for p in ready.state.nets.online.parameters()])
+
+
+def test_captured_steps_learn_what_eager_ones_learn(toy_config, caplog, monkeypatch):
+    """In float32; pseudo-labels decide nothing and steps are small, since both amplify rounding."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    toy_config["model"]["name"] = "resnet18"
+    toy_config["data"]["labeled"] = 8
+    never = {"threshold": 5.0, "threshold_upper": 5.0, "balance": "fixed", "selection": "unsupcon"}
+    toy_config["method"] |= {**never, "temperature": 0.5}
+    losses, moves = [], []
+    for fast in (False, True):
+        ready = job(toy_config, stripes(64, 16), skip_idle=True, batch_size=32)
+        for network in ready.state.nets.modules.values():
+            network.mixed = False
+        assert ready.state.nets.online.idle == 24
+        step, start = Step(ready.settings, ready.state, ready.data, fast), online_weights(ready)
+        plan = torch.cat([ready.order.epoch(epoch) for epoch in range(10)])
+        sums = []
+        for n, images in enumerate(ready.data.images.batches(plan)):
+            step(plan[n].to(GPU), images, 1e-5 * (1 + n % 3))
+            sums.append(ready.state.meter.sums.clone())
+        losses.append(torch.stack(sums).diff(dim=0))
+        moves.append(online_weights(ready) - start)
+    assert warnings_of(caplog) == []  # it was compiled, and captured
+    assert step.run.graph is not None
+    assert torch.allclose(losses[1], losses[0], rtol=1e-3, atol=1e-3)
+    assert (moves[1] - moves[0]).norm() < 0.05 * moves[0].norm()  # about 0.01 of it is rounding
+
+
+def test_images_are_fetched_while_a_step_is_captured(
+    toy_arrays, toy_config, uncompiled, caplog, monkeypatch
+):
+    fetch = Streamed._fetch
+
+    def late(self, batch):
+        time.sleep(0.01)  # so that it falls into the capture
+        return fetch(self, batch)
+
+    monkeypatch.setattr(Streamed, "_fetch", late)
+    ready = job(toy_config, toy_arrays, memory_share=0.0, batch_size=4, compile=True)
+    *_, last = fit(ready.settings, ready.state, ready.data, ready.order, ready.test)
+    assert isinstance(ready.data.images, Streamed)
+    assert warnings_of(caplog) == []
+    assert math.isfinite(last.row["loss"])
+
+
+class Waiting(nn.Module):
+    """A network of a user's own that looks at values, for which the device has to be waited."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.Dropout(0.1))
+
+    def forward(self, images):
+        if (images > 1e6).any():
+            images = images.clamp(max=1e6)
+        return self.body(images)
+
+
+def test_an_own_network_that_waits_for_the_device_trains_all_the_same(
+    toy_arrays, toy_config, caplog
+):
+    ready = job(toy_config, toy_arrays, model=Waiting(), compile=True)
+    *_, last = fit(ready.settings, ready.state, ready.data, ready.order, ready.test)
+    assert ready.state.step == 6 > Captured.WARM_UP
+    (line,) = warnings_of(caplog)
+    assert line.startswith("not captured as a CUDA graph, so slower: ")
+    assert math.isfinite(last.row["loss"])
 
 
 def test_networks_run_in_bfloat16_and_losses_in_float32(toy_arrays, toy_config):
@@ -52,6 +151,8 @@ def test_networks_run_in_bfloat16_and_losses_in_float32(toy_arrays, toy_config):
     (features,) = network.features(torch.rand(4, 1, 8, 8, device=GPU))
     assert features.dtype == torch.bfloat16
     assert network.logits(features).dtype == network.embed(features).dtype == torch.float32
+    network.mixed = False
+    assert network.features(torch.rand(4, 1, 8, 8, device=GPU))[0].dtype == torch.float32
 
 
 def test_streamed_images_give_the_same_run(toy_arrays, toy_config):
@@ -87,6 +188,22 @@ def test_a_run_is_resumed_on_either_kind_of_device(
     for _ in execute(again):
         pass
     assert again.folder.finished
+
+
+def test_a_captured_run_goes_on_from_its_checkpoint(tmp_path, toy_arrays, toy_config, caplog):
+    ready = job(toy_config, toy_arrays, tmp_path / "run", epochs=5, compile=True)
+    stopped_after(ready, Captured.WARM_UP + 2)
+    again = reopen(RunFolder(tmp_path / "run"), from_arrays(toy_arrays))
+    assert (again.state.step, again.settings.train.compile) == (Captured.WARM_UP + 2, True)
+    assert torch.equal(online_weights(again), online_weights(ready))
+    (group,) = again.state.optimizer.param_groups
+    assert group["lr"].is_cuda
+    for _ in execute(again):
+        pass
+    assert again.folder.finished
+    assert again.state.step == 10
+    assert warnings_of(caplog) == []
+    assert not torch.equal(online_weights(again), online_weights(ready))
 
 
 def test_deterministic_runs_are_equal(toy_arrays, toy_config):

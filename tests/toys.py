@@ -39,3 +39,20 @@ def problem(seed=0):
     }
     truth = torch.randint(C, (B,), generator=generator)
     return Batch(torch.arange(B), candidates, views, truth)
+
+
+class OnePass(LinearNet):
+    """Remembers all rows of its last pass as one tensor, whose gradient tells who carries loss."""
+
+    def features(self, *views):
+        self.rows = torch.cat(views).detach().requires_grad_()
+        return super().features(*self.rows.split([len(view) for view in views]))
+
+
+def partial_last(batch):
+    """The same rows, those with a candidate set last; and how many these are."""
+    partial = ~batch.candidates.all(dim=1)
+    order = partial.int().argsort(stable=True)
+    views = {name: view[order] for name, view in batch.views.items()}
+    rows = Batch(batch.index[order], batch.candidates[order], views, batch.truth[order])
+    return rows, int(partial.sum())

@@ -6,6 +6,7 @@ import torch
 from PIL import Image
 from sklearn.datasets import load_sample_images
 
+from concont.augment import ops
 from concont.augment.views import apply_view, draw, n_draws, render
 from concont.settings import ALL_OPERATIONS, View, Views
 
@@ -165,3 +166,43 @@ def test_no_image_is_rendered_by_a_python_loop():
             render(images, Views(), draw(Views(), ("weak", "strong"), rows, stream))
         counts.append(Count.calls)
     assert counts[0] == counts[1]
+
+
+def both_ways(images, view, u, monkeypatch):
+    """Operations on the images that chose them, and on all images as a GPU does; rows touched."""
+    touched = []
+    for name, operation in ops.POINTWISE.items():
+
+        def counted(images, amount, operation=operation):
+            touched[-1] += len(images)
+            return operation(images, amount)
+
+        monkeypatch.setitem(ops.POINTWISE, name, counted)
+    found = []
+    for everywhere in (False, True):
+        touched.append(0)
+        monkeypatch.setattr("torch.compiler.is_compiling", lambda everywhere=everywhere: everywhere)
+        found.append(apply_view(images, view, True, u))
+    monkeypatch.undo()
+    return found, touched
+
+
+@pytest.mark.parametrize("name", ALL_OPERATIONS)
+def test_an_operation_on_some_images_is_that_on_all(name, monkeypatch):
+    others = tuple(other for other in ("identity", "rotate") if other != name)
+    view = View(crop=(0.2, 1.0), operations=(name, *others), draws=1, cutout=(4, 4))
+    images = torch.rand(9, 3, 24, 24)
+    (some, everywhere), touched = both_ways(images, view, uniforms(view, rows=9), monkeypatch)
+    assert torch.allclose(some, everywhere, atol=1e-6)
+    if name in ops.POINTWISE:
+        assert 0 < touched[0] < touched[1] == 9
+
+
+@pytest.mark.parametrize("rows", [1, 3, 60])
+def test_an_operation_that_no_image_chose_changes_nothing(rows, monkeypatch):
+    view = View(operations=ALL_OPERATIONS, draws=2)
+    images, u = torch.rand(rows, 1, 12, 12), uniforms(view, rows=rows)
+    u[:, 7:9] = 0.0  # the second is the identity: two in a row would amplify rounding
+    (some, everywhere), touched = both_ways(images, view, u, monkeypatch)
+    assert torch.allclose(some, everywhere, atol=1e-6)
+    assert touched[0] <= rows < touched[1]

@@ -82,24 +82,25 @@ def orders(draw):
 @example(order=sorted_order(64, 1, 16, 1), epoch=0)
 @example(order=sorted_order(50, 20, 50, 1), epoch=0)  # one batch of everything
 @example(order=sorted_order(511, 300, 256, 1), epoch=1)  # one batch, the rest is dropped
-@example(order=sorted_order(640, 64, 16, 1), epoch=0)  # often more than there is room for
+@example(order=sorted_order(1280, 448, 64, 1), epoch=0)  # often more than there is room for
 def test_a_sorted_epoch_is_the_shuffled_one_with_partial_rows_last(order, epoch):
     found, shuffled = order.epoch(epoch), replace(order, sort=False).epoch(epoch)
     assert found.shape == shuffled.shape == (order.steps, order.batch_size)
     assert torch.equal(found.flatten().sort()[0], shuffled.flatten().sort()[0])
     partial = torch.isin(found, order.partial)
-    assert (partial.byte().diff(dim=1) != 255).all()  # never from a partial row to another
+    assert (partial.int().diff(dim=1) >= 0).all()  # last in their batch
     assert (partial.sum(dim=1) <= order.most_partial).all()
     assert order.most_partial <= order.batch_size
     assert torch.equal(found, order.epoch(epoch))
 
 
 def test_sorting_moves_no_more_rows_than_it_must():
-    order = sorted_order(640, 64, 16, 1)
+    order = sorted_order(1280, 448, 64, 1)
     found, shuffled = order.epoch(0), replace(order, sort=False).epoch(0)
     counts = torch.isin(shuffled, order.partial).sum(dim=1)
+    excess = (counts - order.most_partial).clamp(min=0).sum().item()
     moved = (~(found[:, :, None] == shuffled[:, None, :]).any(dim=2)).sum().item()
-    assert moved == 2 * (counts - order.most_partial).clamp(min=0).sum().item()
+    assert moved == 2 * excess > 0
 
 
 @pytest.mark.parametrize(

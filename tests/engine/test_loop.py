@@ -88,7 +88,11 @@ def test_dropout_in_an_own_network_is_seeded_and_resumed(toy_arrays, toy_config)
 def test_a_state_from_another_kind_of_device_goes_on(toy_arrays, toy_config):
     first, second = job(toy_arrays, toy_config), job(toy_arrays, toy_config)
     saved = {**first.state.state_dict(), "device": "cuda", "views": torch.zeros(16).byte()}
+    (group,) = saved["optimizer"]["param_groups"]
+    group |= {"lr": torch.tensor(7.0), "fused": True}  # as a GPU has them
     second.state.load_state_dict(saved)
+    (group,) = second.state.optimizer.param_groups
+    assert (group["lr"], group["fused"]) == (0.05, None)
     assert run(second)[-1].row["accuracy"] is not None
 
 

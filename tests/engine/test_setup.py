@@ -47,8 +47,21 @@ def test_the_optimiser_is_the_one_that_was_asked_for(toy_arrays, toy_config):
     job = prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
     (group,) = job.state.optimizer.param_groups
     assert {name: group[name] for name in toy_config["optimizer"]} == toy_config["optimizer"]
+    assert not group["fused"]  # the device's own way, and a CPU has none
     learned = {id(p) for p in group["params"]}
     assert learned == {id(p) for p in job.state.nets.modules["online"].parameters()}
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_networks_know_how_many_rows_are_idle(toy_arrays, toy_config, skip):
+    toy_config["model"]["name"], toy_config["train"]["skip_idle"] = "resnet18", skip
+    toy_config["data"] |= {"labeled": 10, "unlabeled": True}
+    toy_config["train"]["batch_size"] = 20
+    job = prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    assert job.order.most_partial == 8  # a quarter of 20, one more, up to a multiple of 8
+    assert job.order.sort is skip
+    online = job.state.nets.online
+    assert (online.idle, online.backbone.idle) == ((12, 12) if skip else (0, 0))
 
 
 def test_images_too_small_and_batches_of_one_are_refused(toy_arrays, toy_config):

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 import oracles
 from concont.methods.concont import ConCont
 from concont.types import Nets
-from toys import B, C, D, LinearNet, problem
+from toys import B, C, D, LinearNet, OnePass, partial_last, problem
 
 QUEUE = 7
 
@@ -159,6 +159,18 @@ def test_no_gradient_flows_through_pseudo_labels_or_keys():
     assert batch.views["strong"].grad.abs().sum() > 0
     assert batch.views["weak"].grad is None  # only the partial loss learns from it
     assert batch.views["strong2"].grad is None
+
+
+@pytest.mark.parametrize("method", VARIANTS, ids=lambda m: f"{m.branches}-{m.teacher}-{m.pseudo}")
+def test_the_pass_begins_with_the_rows_that_carry_no_loss(method):
+    nets, (batch, partial) = Nets(OnePass(2), LinearNet(3)), partial_last(problem())
+    idle = method.idle(B, partial)
+    assert idle == (B if method.part_loss == "none" else B - partial) > 0
+    method.losses(nets, filled(method), batch).total.backward()
+    carries = nets.online.rows.grad.flatten(1).any(dim=1)
+    assert not carries[:idle].any()
+    assert carries[idle:B].all()  # every partial row of the weak view
+    assert carries[B:].any()
 
 
 def test_metrics_count_what_is_known():

@@ -3,7 +3,7 @@ import pytest
 import oracles
 from concont.methods.partial import Partial
 from concont.types import Nets
-from toys import LinearNet, problem
+from toys import B, LinearNet, OnePass, partial_last, problem
 
 
 @pytest.mark.parametrize("mean", ["batch", "partial"])
@@ -23,3 +23,11 @@ def test_it_needs_one_view_and_no_memory():
     assert method.views == ("weak",)
     assert method.init_state(10, 3, 4) == {}
     assert method.key_momentum is None
+
+
+def test_the_pass_begins_with_the_rows_that_carry_no_loss():
+    net, (batch, partial) = OnePass(2), partial_last(problem())
+    idle = Partial().idle(B, partial)
+    assert idle == B - partial > 0
+    Partial().losses(Nets(net, net), {}, batch).total.backward()
+    assert net.rows.grad.flatten(1).any(dim=1).tolist() == [False] * idle + [True] * partial

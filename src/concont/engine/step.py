@@ -64,9 +64,10 @@ class Step:
             views = self.see(images, draws)
         batch = Batch(index, data.candidates[index], views, data.truth[index])
         out = self.losses(state.nets, state.memory, batch)
+        state.optimizer.zero_grad()  # there are gradients only if capturing the last step failed
         out.total.backward()  # type: ignore[no-untyped-call]
         state.optimizer.step()
-        state.optimizer.zero_grad(set_to_none=True)
+        state.optimizer.zero_grad()  # a graph is captured without any
         with torch.no_grad():
             if momentum is not None:
                 average_(state.nets.modules["key"], state.nets.modules["online"], momentum)

@@ -47,8 +47,6 @@ class Network(nn.Module):
         images = (torch.cat(views) - self.mean) / self.std
         with self.precision(images):
             features: Tensor = self.backbone(images)
-        if 0 < self.idle < len(images) and torch.is_grad_enabled():
-            features = torch.cat([features[: self.idle].detach(), features[self.idle :]])
         return torch.split(features, [len(view) for view in views])
 
     def logits(self, features: Tensor) -> Tensor:

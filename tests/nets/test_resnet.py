@@ -1,0 +1,88 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+from torchvision.models import resnet18
+
+from concont.nets.resnet import ResNet18
+
+IMAGES = torch.rand(6, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+
+
+def pair(init="he"):
+    """The network, and torchvision's own with the same weights and the same stem."""
+    net, theirs = ResNet18(3, init), resnet18()
+    theirs.conv1 = nn.Conv2d(3, 64, kernel_size=3, padding=1, bias=False)
+    theirs.maxpool, theirs.fc = nn.Identity(), nn.Identity()
+    theirs.load_state_dict(net.state_dict())
+    return net, theirs
+
+
+def twin(net, idle):
+    other = ResNet18(3, "he")
+    other.load_state_dict(net.state_dict())
+    other.idle = idle
+    return other
+
+
+def test_without_idle_rows_it_is_torchvisions():
+    net, theirs = pair()
+    upper = torch.randn(6, 512)
+    for mode in (True, False):
+        net.train(mode), theirs.train(mode)
+        found, expected = net(IMAGES), theirs(IMAGES)
+        assert found.shape == (6, 512)
+        assert torch.allclose(found, expected, atol=1e-6)
+        (found * upper).sum().backward(), (expected * upper).sum().backward()
+    for ours, own in zip(net.parameters(), theirs.parameters(), strict=True):
+        assert torch.allclose(ours.grad, own.grad, rtol=1e-4, atol=1e-5 * own.grad.abs().max())
+    for name, values in net.named_buffers():
+        if not name.endswith("num_batches_tracked"):  # which is left alone: see `conv_norm`
+            assert torch.allclose(values, theirs.get_buffer(name), atol=1e-6)
+
+
+def test_the_stem_keeps_the_resolution():
+    net, maps = ResNet18(3, "he"), []
+    net.layer1[0].conv1.register_forward_hook(lambda module, inputs, out: maps.append(out.shape))
+    net(IMAGES)
+    assert maps == [(6, 64, 8, 8)]
+
+
+@pytest.mark.parametrize("init", ["he", "torch"])
+def test_weights_start_with_the_spread_that_was_asked_for(init):
+    for name, module in ResNet18(3, init).named_modules():
+        if isinstance(module, nn.Conv2d):
+            area = module.kernel_size[0] ** 2
+            he = math.sqrt(2 / (area * module.out_channels))
+            spread = {"he": he, "torch": 1 / math.sqrt(3 * area * module.in_channels)}[init]
+            assert module.weight.std().item() == pytest.approx(spread, rel=0.05), name
+            if init == "torch":  # uniform, so bounded
+                assert module.weight.abs().max() <= math.sqrt(3) * spread
+
+
+def test_idle_rows_change_the_gradient_and_not_the_features():
+    net = ResNet18(3, "he")
+    other = twin(net, 4)
+    one, two = net(IMAGES), other(IMAGES)
+    assert torch.allclose(one, two, atol=1e-4)
+    one[4:].sum().backward(), two[4:].sum().backward()
+    assert not torch.allclose(net.conv1.weight.grad, other.conv1.weight.grad, rtol=0.1)
+
+
+def test_outside_training_no_row_is_idle():
+    net = ResNet18(3, "he")
+    other = twin(net, 4)
+    with torch.no_grad():
+        assert torch.equal(net(IMAGES), other(IMAGES))  # to the bit: the plain layers ran
+    net.eval(), other.eval()
+    images = IMAGES.clone().requires_grad_()
+    pulls = [torch.autograd.grad(each(images)[:4].sum(), images)[0] for each in (net, other)]
+    assert pulls[0].any()
+    assert torch.equal(*pulls)
+
+
+def test_a_pass_of_idle_rows_alone_leaves_no_gradient_that_is_not_a_number():
+    net = twin(ResNet18(3, "he"), len(IMAGES))
+    (net(IMAGES).sum() * 0).backward()
+    assert all(weight.grad is None or not weight.grad.any() for weight in net.parameters())
