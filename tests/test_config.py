@@ -120,7 +120,8 @@ def test_the_papers_recipes(name, labeled, ambiguity, tau):
     assert settings.optimizer == Optimizer()
     assert (settings.train.epochs, settings.train.batch_size) == (800, 256)
     assert settings.views == Views()
-    assert settings.model == Model()
+    assert settings.model == Model(init="torch" if name == "cifar10" else "he")
+    assert settings.train.skip_idle is (name == "cifar10")
 
 
 def test_numbers_as_people_write_them():

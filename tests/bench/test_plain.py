@@ -51,9 +51,7 @@ def ready(toy_arrays, toy_config):
 
 
 def plain_step(ready, precision="float32"):
-    return PlainStep(
-        ready.settings, ready.state, ready.data.candidates, ready.data.truth, precision
-    )
+    return PlainStep(ready, precision)
 
 
 def batches_of(ready, steps=None):

@@ -37,10 +37,17 @@ def test_a_runner_goes_on_past_the_end_of_an_epoch(settings):
     assert not torch.equal(before, runner.job.state.nets.modules["online"].classifier.weight)
 
 
-def test_the_step_is_timed(settings):
+def test_the_step_is_timed(settings, monkeypatch):
+    times = iter([20.0, 5.0])
+    monkeypatch.setattr("concont.bench.product.steady_ms", lambda *_: next(times))
+    monkeypatch.setattr("concont.bench.product.count_flops", lambda _: 3_000_000_000)
     found = time_step(settings, random_images(40, 8), calls=2)
-    assert found.batch == 16
-    assert 0 < found.views_ms < found.step_ms
+    assert (found.batch, found.step_ms, found.views_ms) == (16, 20.0, 5.0)
+    assert found.tflops == pytest.approx(3e9 / 20e-3 / 1e12)
     assert found.first_step_s > 0
-    assert 0 < found.tflops < 10
-    assert (found.warm_cache, found.peak_memory_gb) == (None, None)
+    assert (found.warm_cache, found.peak_memory_gb, found.step_memory_gb) == (None, None, None)
+
+
+def test_views_take_less_than_the_step(settings):
+    found = time_step(settings, random_images(40, 8), calls=2)
+    assert 0 < found.views_ms < found.step_ms

@@ -31,6 +31,8 @@ def test_the_plain_way_stands_beside_the_step():
     assert figures["peak_memory_gb"] is None
     assert figures["plain_step_ms"] == figures["plain_float32_step_ms"] > 0
     assert figures["plain_views_ms"] > 0
+    assert figures["plain_float32_network_ms"] > 0
+    assert figures["plain_flops"] > 0
     assert "plain_bfloat16_step_ms" not in figures
     assert figures["images_per_s"] == pytest.approx(16 / figures["step_ms"] * 1000)
 
@@ -41,3 +43,4 @@ def test_the_plain_way_can_be_left_out():
     )
     figures = bench(settings, rows=40, size=8, calls=1, plain=False)
     assert (figures["plain_step_ms"], figures["plain_views_ms"]) == (None, None)
+    assert figures["epoch_s"] == pytest.approx(50_000 // 16 * figures["step_ms"] / 1000)

@@ -24,6 +24,7 @@ def test_each_number_of_images_is_timed_with_its_own_rows():
 
 def test_images_are_read_from_disk(monkeypatch):
     monkeypatch.setattr(mapped, "LARGE", 1)
-    (row,) = from_disk(resolve(SETTINGS), ((8, 40, 4),), calls=1)
+    row, beside = from_disk(resolve(SETTINGS), ((8, 40, 4),), calls=1)
     assert (row["streamed"], row["on_disk"], row["batch"], row["image_size"]) == (True, True, 4, 8)
-    assert np.isfinite(row["step_ms"])
+    assert (beside["streamed"], beside["on_disk"], beside["images"]) == (False, False, 40)
+    assert np.isfinite([row["step_ms"], beside["step_ms"]]).all()

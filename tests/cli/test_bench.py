@@ -42,6 +42,16 @@ def test_where_the_time_of_a_run_went(tmp_path, toy_npz, toy_config):
     assert all(value >= 0 for value in figures["seconds_by"].values())
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("--images", "-5"), ("--image-size", "0"), ("--steps", "0"), ("--method", "nope")],
+)
+def test_wrong_use_is_refused_in_words(words):
+    done = command("bench", *words)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.slow
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
     done = command("bench", "--run", tmp_path)

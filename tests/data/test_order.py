@@ -33,10 +33,13 @@ def test_the_order_depends_on_seed_and_epoch_alone(problem):
 
 
 def test_a_share_of_each_batch_is_partial(problem):
-    order = Order.of(problem, Train(batch_size=16, partial_share=0.75))
+    order, sorted_too = (
+        Order.of(problem, Train(batch_size=16, partial_share=0.75), sort) for sort in (False, True)
+    )
     partial = torch.from_numpy(~problem.candidates.all(axis=1))
     rows = order.epoch(0)
-    assert partial[rows].tolist() == [[False] * 4 + [True] * 12] * 2  # and they come last
+    assert partial[rows].tolist() == [[True] * 12 + [False] * 4] * 2
+    assert partial[sorted_too.epoch(0)].tolist() == [[False] * 4 + [True] * 12] * 2
     assert order.most_partial == 12
     visits = torch.bincount(rows[partial[rows]], minlength=40)[partial]
     assert visits.min() >= 2  # 24 visits to 10 rows: two whole passes and a part
@@ -56,9 +59,8 @@ def test_a_batch_is_never_larger_than_the_data(problem):
     assert (order.batch_size, order.steps) == (40, 1)
 
 
-def test_rows_are_sorted_where_idle_ones_are_skipped(problem):
-    plain, skipping = (Order.of(problem, Train(skip_idle=skip)) for skip in (False, True))
-    assert (plain.sort, skipping.sort) == (False, True)
+def test_rows_are_sorted_where_that_is_asked_for(problem):
+    plain, skipping = (Order.of(problem, Train(), sort) for sort in (False, True))
     partial = torch.from_numpy(~problem.candidates.all(axis=1))
     assert not partial[plain.epoch(0)][0, -10:].all()
     assert partial[skipping.epoch(0)][0, -10:].all()

@@ -80,3 +80,11 @@ def test_the_device():
         assert choose_device("auto") == torch.device("cpu")
         with pytest.raises(UsageError, match="no CUDA device"):
             choose_device("cuda")
+
+
+@pytest.mark.parametrize("name", ["small", "resnet18"])
+def test_rows_are_sorted_only_for_a_network_that_skips_some(toy_arrays, toy_config, name):
+    config = {**toy_config, "model": {"name": name}}
+    config["train"] = {**config["train"], "skip_idle": True}
+    job = prepare(resolve(config), RunFolder("unused"), from_arrays(toy_arrays))
+    assert job.order.sort is (name == "resnet18")

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from concont.errors import UsageError
-from concont.nets.network import build, skip_idle_, with_key
+from concont.nets.network import build, can_skip_idle, skip_idle_, with_key
 from concont.settings import Model
 
 MOMENTS = torch.tensor([0.5]), torch.tensor([0.25])
@@ -98,12 +98,12 @@ def test_idle_rows_take_no_part_in_the_gradient_and_all_in_the_values():
     assert weights[1].any()
 
 
-def test_a_network_that_knows_of_no_idle_rows_learns_from_all(caplog):
-    network = tiny()
-    skip_idle_(network, 3)
-    (warning,) = caplog.messages
-    assert "cannot skip idle rows" in warning
-    assert network.idle == 0
+def test_only_a_network_that_knows_of_idle_rows_can_skip_them():
+    assert can_skip_idle(resnet())
+    assert not can_skip_idle(tiny())
+    own = nn.Flatten()
+    own.idle = 5  # a user's attribute of that name
+    assert not can_skip_idle(tiny(backbone=own))
 
 
 def test_weights_are_read_back_from_a_plain_dictionary():

@@ -11,6 +11,8 @@ def describe_run(folder: RunFolder, passing: float) -> dict[str, Any]:
     if not folder.finished:
         raise UsageError(f"{folder.path} holds no finished run")
     summary = folder.read_json("summary.json")
+    if "seconds_by" not in summary:
+        raise UsageError(f"{folder.path} does not say what its time went to")
     by, seconds = summary["seconds_by"], summary["seconds"]
     when = [row["seconds"] for row in folder.metrics() if (row["accuracy"] or 0) >= passing]
     return {
@@ -18,7 +20,7 @@ def describe_run(folder: RunFolder, passing: float) -> dict[str, Any]:
         "epochs": summary["epochs"],
         "seconds": seconds,
         "seconds_by": by,
-        "not_steps": (by["evaluation"] + by["other"]) / seconds,
+        "evaluation_and_other": (by["evaluation"] + by["other"]) / seconds,
         "passing": passing,
         "passed_at_s": when[0] if when else None,
     }

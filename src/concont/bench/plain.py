@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
+from concont.bench.clock import wait
 from concont.data.sources import Images
-from concont.engine.state import TrainState
-from concont.memory import average_
+from concont.engine.setup import Job
+from concont.engine.step import Step
 from concont.nets.network import Network
 from concont.settings import ALL_OPERATIONS, Settings, View, Views
 from concont.types import Batch
@@ -143,23 +144,16 @@ def loader(
 
 
 class PlainStep:
-    """One whole step of the plain way, on the device where candidates (N, C) and truth (N,) lie.
+    """One whole step of the plain way.
 
     float32 allows TF32; bfloat16 is autocast inside the networks, on a GPU only, as in training.
-    The precision is set on the networks of `state`, so each PlainStep needs a state of its own.
+    The precision is set on the job's networks, so each PlainStep needs a job of its own.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        state: TrainState,
-        candidates: Tensor,
-        truth: Tensor,
-        precision: Precision,
-    ) -> None:
-        self.settings, self.state, self.precision = settings, state, precision
-        self.candidates, self.truth = candidates, truth
-        for network in state.nets.modules.values():
+    def __init__(self, job: Job, precision: Precision) -> None:
+        self.job, self.precision = job, precision
+        self.step = Step(job.settings, job.state, job.data, fast=False)
+        for network in job.state.nets.modules.values():
             if getattr(network, "idle", 0):
                 raise ValueError("the plain way skips no idle rows: build it without skip_idle")
             cast(Network, network).mixed = precision == "bfloat16"
@@ -167,41 +161,28 @@ class PlainStep:
     @property
     def device(self) -> torch.device:
         """Where the step happens."""
-        return self.candidates.device
+        return self.job.data.device
 
     def __call__(self, index: Tensor, views: Mapping[str, Tensor]) -> Tensor:
         """Learn from a batch of the loader; its loss stays on the device, so nothing waits."""
+        job = self.job
         with _tf32(self.precision == "float32"):
-            return self._step(self._batch(index, views))
+            self.step.set_rate(job.settings.optimizer.lr)
+            out = self.step.learn(self._batch(index, views))
+            with torch.no_grad():
+                job.settings.method.commit(job.state.memory, out)
+        job.state.step += 1
+        return out.total.detach()
 
     def _batch(self, index: Tensor, views: Mapping[str, Tensor]) -> Batch:
-        rows = index.to(self.device, non_blocking=True)
+        data, rows = self.job.data, index.to(self.device, non_blocking=True)
         placed = {
             name: view.to(self.device, non_blocking=True).contiguous(
                 memory_format=torch.channels_last
             )
             for name, view in views.items()
         }
-        return Batch(rows, self.candidates[rows], placed, self.truth[rows])
-
-    def _step(self, batch: Batch) -> Tensor:
-        method, state = self.settings.method, self.state
-        out = method.losses(state.nets, state.memory, batch)
-        out.total.backward()  # type: ignore[no-untyped-call]
-        for group in state.optimizer.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(self.settings.optimizer.lr)
-            else:
-                group["lr"] = self.settings.optimizer.lr
-        state.optimizer.step()
-        state.optimizer.zero_grad(set_to_none=True)
-        with torch.no_grad():
-            if method.key_momentum is not None:
-                modules = state.nets.modules
-                average_(modules["key"], modules["online"], method.key_momentum)
-            method.commit(state.memory, out)
-        state.step += 1
-        return out.total.detach()
+        return Batch(rows, data.candidates[rows], placed, data.truth[rows])
 
 
 def plain_views_ms(
@@ -243,18 +224,13 @@ def plain_step_ms(
     feed = iter(batches)
     for batch in islice(feed, warm):
         step(*batch)
-    _wait(step.device)
+    wait(step.device)
     began, count = time.perf_counter(), 0
     for batch in feed:
         step(*batch)
         count += 1
-    _wait(step.device)
+    wait(step.device)
     return (time.perf_counter() - began) / count * 1000
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 @contextmanager

@@ -32,7 +32,8 @@ class Timing:
     step_ms: float
     views_ms: float
     tflops: float
-    peak_memory_gb: float | None  # beyond networks and data; None on a CPU
+    peak_memory_gb: float | None  # that the process holds; None on a CPU
+    step_memory_gb: float | None  # of it, what is neither networks nor data
 
 
 def random_images(rows: int, size: int, seed: int = 0) -> Dataset:
@@ -81,32 +82,36 @@ def time_step(settings: Settings, data: Dataset, calls: int) -> Timing:
     on_gpu = device.type == "cuda"
     held = torch.cuda.memory_allocated(device) if on_gpu else 0
     runner = Runner(job)
+    before = _compilations()
     first = seconds(runner, device)
+    found, made = (now - then for now, then in zip(_compilations(), before, strict=True))
+    warm = found > made if found + made else None
     for _ in range(Captured.WARM_UP + 1):
         runner()
     if on_gpu:
         torch.cuda.reset_peak_memory_stats(device)
     step_ms = steady_ms(runner, device, calls)
-    peak = (torch.cuda.max_memory_reserved(device) - held) / 1e9 if on_gpu else None
+    peak = torch.cuda.max_memory_reserved(device) if on_gpu else 0
     views_ms = time_views(runner, calls)
     flops = count_flops(Runner(job, fast=False))
     return Timing(
         batch=job.order.batch_size,
         first_step_s=first,
-        warm_cache=_found_compiled(),
+        warm_cache=warm,
         step_ms=step_ms,
         views_ms=views_ms,
         tflops=flops / step_ms / 1e9,
-        peak_memory_gb=peak,
+        peak_memory_gb=peak / 1e9 if on_gpu else None,
+        step_memory_gb=(peak - held) / 1e9 if on_gpu else None,
     )
 
 
-def _found_compiled() -> bool | None:
+def _compilations() -> tuple[int, int]:
+    """Graphs of this process that were found compiled on disk, and that were not."""
     from torch._dynamo.utils import counters
 
     hits, misses = (counters["inductor"][f"fxgraph_cache_{kind}"] for kind in ("hit", "miss"))
-    hits += counters["aot_autograd"]["autograd_cache_hit"]
-    return hits > misses if hits + misses else None
+    return hits + counters["aot_autograd"]["autograd_cache_hit"], misses
 
 
 def time_views(runner: Runner, calls: int) -> float:

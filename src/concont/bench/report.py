@@ -2,11 +2,13 @@
 
 import os
 from dataclasses import replace
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 import torch
 
-from concont.bench.clock import matmul_tflops
+from concont.bench.clock import count_flops, matmul_tflops
 from concont.bench.plain import (
     PREFETCH,
     PlainStep,
@@ -41,6 +43,7 @@ def bench(settings: Settings, rows: int, size: int, calls: int, plain: bool) -> 
         "first_step_s": found.first_step_s,
         "warm_cache": found.warm_cache,
         "peak_memory_gb": found.peak_memory_gb,
+        "step_memory_gb": found.step_memory_gb,
         "images_per_s": found.batch / found.step_ms * 1000,
         "epoch_s": EPOCH // found.batch * found.step_ms / 1000,
         "image_size": size,
@@ -53,33 +56,25 @@ def bench(settings: Settings, rows: int, size: int, calls: int, plain: bool) -> 
 
 
 def time_plain(settings: Settings, data: Dataset, calls: int) -> dict[str, Any]:
-    """The plain way on the same images, in each precision that the device has."""
+    """The plain way on the same images, in each precision that the device has.
+
+    `network` is the step on one batch again and again, without waiting for its views.
+    """
     settings = replace(settings, train=replace(settings.train, skip_idle=False))
-    device = choose_device(settings.train.device)
-    precisions: tuple[Precision, ...] = ("float32",)
-    if device.type == "cuda":
-        precisions = ("float32", "bfloat16")
-    workers = min(os.cpu_count() or 1, 16)
-    times = {}
+    on_gpu = choose_device(settings.train.device).type == "cuda"
+    precisions: tuple[Precision, ...] = ("float32", "bfloat16") if on_gpu else ("float32",)
+    workers = min(len(os.sched_getaffinity(0)), 16)
+    warm = 4 * PREFETCH * workers  # until what they made ahead in the slow first steps is used up
+    views, names = settings.views, settings.method.views
+    found: dict[str, Any] = {"plain_workers": workers}
     for precision in precisions:
-        job = make_job(settings, data)
-        step = PlainStep(settings, job.state, job.data.candidates, job.data.truth, precision)
-        # until what the workers made ahead during the slow first steps is used up
-        warm = 4 * PREFETCH * workers if device.type == "cuda" else 1
-        batches = loader(
-            data.x_train,
-            settings.views,
-            settings.method.views,
-            job.order.batch_size,
-            workers,
-            pin=device.type == "cuda",
-            steps=warm + calls,
-        )
-        times[f"plain_{precision}_step_ms"] = plain_step_ms(step, batches, warm)
-    size = job.order.batch_size
-    return {
-        **times,
-        "plain_step_ms": min(times.values()),
-        "plain_views_ms": plain_views_ms(data.x_train, settings, size, workers, calls),
-        "plain_workers": workers,
-    }
+        step = PlainStep(make_job(settings, data), precision)
+        size = step.job.order.batch_size
+        load = partial(loader, data.x_train, views, names, size, workers, on_gpu)
+        first = next(iter(load(steps=1)))
+        found["plain_flops"] = count_flops(partial(step, *first))
+        found[f"plain_{precision}_network_ms"] = plain_step_ms(step, repeat(first, 3 + calls), 3)
+        found[f"plain_{precision}_step_ms"] = plain_step_ms(step, load(steps=warm + calls), warm)
+    found["plain_step_ms"] = min(found[f"plain_{precision}_step_ms"] for precision in precisions)
+    found["plain_views_ms"] = plain_views_ms(data.x_train, settings, size, workers, calls)
+    return found

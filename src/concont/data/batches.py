@@ -1,4 +1,4 @@
-"""The training set on the device, and the order in which its rows are visited."""
+"""The training set on the device."""
 
 import warnings
 from collections import deque

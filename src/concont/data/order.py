@@ -23,7 +23,7 @@ class Order:
     sort: bool = False  # the partial rows of a batch last, and never more than `most_partial`
 
     @classmethod
-    def of(cls, problem: Problem, train: Train) -> "Order":
+    def of(cls, problem: Problem, train: Train, sort: bool = False) -> "Order":
         """The order that the settings ask for; a batch never exceeds the rows."""
         unlabelled = torch.from_numpy(problem.candidates.all(axis=1))
         partial, rest = (~unlabelled).nonzero()[:, 0], unlabelled.nonzero()[:, 0]
@@ -31,7 +31,7 @@ class Order:
         mixed = len(partial) > 0 and len(rest) > 0
         share = train.partial_share if mixed else None
         count = None if share is None else round(share * size)
-        return cls(partial, rest, size, count, train.seed, train.skip_idle)
+        return cls(partial, rest, size, count, train.seed, sort)
 
     @property
     def steps(self) -> int:
@@ -59,8 +59,8 @@ class Order:
             return self._sorted(batches) if self.sort else batches
         partial = _cycle(self.partial, self.steps * self.n_partial, stream)
         rest = _cycle(self.rest, self.steps * (self.batch_size - self.n_partial), stream)
-        both = (rest.view(self.steps, -1), partial.view(self.steps, -1))
-        return torch.cat(both, dim=1)
+        both = (partial.view(self.steps, -1), rest.view(self.steps, -1))
+        return torch.cat(both[::-1] if self.sort else both, dim=1)
 
     def _sorted(self, batches: Tensor) -> Tensor:
         """The same rows, in each batch the partial ones last and no more than there is room for.

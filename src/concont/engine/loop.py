@@ -64,7 +64,10 @@ def fit(
         now = time.perf_counter()
         state.seconds, clock = state.seconds + now - clock, now
         state.spent[phase] += now - began
-        stepping, phase = stepping + now - began, "steps"
+        if phase == "first_step":
+            last_step, phase = state.step, "steps"  # compilation is no part of the speed
+        else:
+            stepping += now - began
 
         row = None
         if epoch_end and ((epoch + 1) % train.evaluate_every == 0 or state.step == total):
@@ -73,7 +76,7 @@ def fit(
                 "epoch": epoch + 1,
                 "step": state.step,
                 "seconds": state.seconds,
-                "images_per_s": seen / stepping,
+                "images_per_s": seen / stepping if seen else order.batch_size / (now - began),
                 **evaluate(state, test),
             }
             clock = time.perf_counter()

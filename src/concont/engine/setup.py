@@ -19,7 +19,7 @@ from concont.engine.evaluate import TestSet
 from concont.engine.meter import Meter
 from concont.engine.state import TrainState
 from concont.errors import DataError, UsageError
-from concont.nets.network import Network, build, skip_idle_, with_key
+from concont.nets.network import Network, build, can_skip_idle, skip_idle_, with_key
 from concont.rng import derive, torch_stream
 from concont.runs import RunFolder
 from concont.settings import Settings
@@ -68,20 +68,21 @@ def prepare(
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.benchmark = not train.deterministic  # the fastest of its algorithms
-    order = Order.of(problem, train)
+    moments = measure(problem)
+    height, width, channels = problem.images.shape[1:]
+    shape, classes = (channels, height, width), len(problem.classes)
+    torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
+    online = build(settings.model, shape, classes, moments, train.seed, model).to(device)
+    skipping = train.skip_idle and can_skip_idle(online)
+    order = Order.of(problem, train, sort=skipping)
+    if skipping:
+        skip_idle_(online, settings.method.idle(order.batch_size, order.most_partial))
     if order.batch_size < train.batch_size:
         log.warning(
             "a batch holds %d rows, not %d: the data has no more",
             order.batch_size,
             train.batch_size,
         )
-    torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
-    moments = measure(problem)
-    height, width, channels = problem.images.shape[1:]
-    shape, classes = (channels, height, width), len(problem.classes)
-    online = build(settings.model, shape, classes, moments, train.seed, model).to(device)
-    if train.skip_idle:
-        skip_idle_(online, settings.method.idle(order.batch_size, order.most_partial))
     return Job(
         settings,
         folder,

@@ -41,6 +41,8 @@ def compiled(
     """
     if not fast:
         return part
+    from torch._dynamo.exc import TorchDynamoException
+
     given = set() if said is None else said
     current: Callable[P, R] = torch.compile(part, dynamic=False)
     proven = False
@@ -48,13 +50,11 @@ def compiled(
     @wraps(part)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         nonlocal current, proven
-        if proven:
-            return current(*args, **kwargs)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # hints to those who tune kernels
-                result = current(*args, **kwargs)
+            result = (current if proven else _quiet(current))(*args, **kwargs)
         except Exception as error:  # a missing compiler, an old GPU, a user's network: many kinds
+            if proven and not isinstance(error, TorchDynamoException):  # other shapes compile later
+                raise
             why = reason(error)
             if why not in given:
                 log.warning("not compiled, so slower: %s", why)
@@ -63,6 +63,17 @@ def compiled(
             result = part(*args, **kwargs)
         proven = True
         return result
+
+    return call
+
+
+def _quiet(part: Callable[P, R]) -> Callable[P, R]:
+    """Without the compiler's hints to those who tune kernels."""
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return part(*args, **kwargs)
 
     return call
 

@@ -38,20 +38,26 @@ class Step:
         self.losses = compiled(method.losses, fast, said)
         self.note = compiled(note, fast, said)
         self.run: Callable[[Tensor, Tensor, Draws], None] = self.update
-        if fast and data.device.type == "cuda":
+        # A user's own network may do in Python what a graph would not do again: unless asked for.
+        foreign = any(getattr(m, "foreign", False) for m in state.nets.modules.values())
+        if fast and data.device.type == "cuda" and (settings.train.compile or not foreign):
             self.run = Captured(self.update)
 
     def __call__(self, index: Tensor, images: Tensor, lr: float) -> None:
         """One step on the rows `index` (B,) and their uint8 images."""
         state, settings = self.state, self.settings
         draws = draw(settings.views, settings.method.views, len(index), state.views)
-        for group in state.optimizer.param_groups:
+        self.set_rate(lr)
+        self.run(index, images, draws)
+        state.step += 1
+
+    def set_rate(self, lr: float) -> None:
+        """The learning rate of the next step."""
+        for group in self.state.optimizer.param_groups:
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(lr)  # a captured step reads it from there
             else:
                 group["lr"] = lr
-        self.run(index, images, draws)
-        state.step += 1
 
     def see(self, images: Tensor, draws: Draws) -> dict[str, Tensor]:
         """The views that the method wants."""
@@ -59,16 +65,22 @@ class Step:
 
     def update(self, index: Tensor, images: Tensor, draws: Draws) -> None:
         """All that a step does on the device; nothing in it waits for the device."""
-        state, data, momentum = self.state, self.data, self.settings.method.key_momentum
+        state, data = self.state, self.data
         with torch.no_grad():
             views = self.see(images, draws)
         batch = Batch(index, data.candidates[index], views, data.truth[index])
+        out = self.learn(batch)
+        with torch.no_grad():
+            self.note(state.memory, state.meter, out)
+
+    def learn(self, batch: Batch) -> StepOut:
+        """Losses, backward pass, optimiser, momentum network."""
+        state, momentum = self.state, self.settings.method.key_momentum
         out = self.losses(state.nets, state.memory, batch)
         state.optimizer.zero_grad()  # there are gradients only if capturing the last step failed
         out.total.backward()  # type: ignore[no-untyped-call]
         state.optimizer.step()
         state.optimizer.zero_grad()  # a graph is captured without any
-        with torch.no_grad():
-            if momentum is not None:
-                average_(state.nets.modules["key"], state.nets.modules["online"], momentum)
-            self.note(state.memory, state.meter, out)
+        if momentum is not None:
+            average_(state.nets.modules["key"], state.nets.modules["online"], momentum)
+        return out

@@ -72,9 +72,8 @@ class _ConvNorm(torch.autograd.Function):
         result = result + _per_channel(bias - mean * invstd * scale)
         result = result if shortcut is None else result + shortcut
         result = (F.relu(result) if act else result).to(filtered.dtype)
-        ctx.save_for_backward(
-            inputs[idle:], weight, filtered[idle:], result[idle:], scale, mean, invstd
-        )
+        # whole: a slice of the result would keep itself alive until a backward pass
+        ctx.save_for_backward(inputs, weight, filtered, result, scale, mean, invstd)
         ctx.stride, ctx.padding, ctx.idle, ctx.act, ctx.eps = stride, padding, idle, act, eps
         ctx.added = shortcut is not None
         ctx.mark_non_differentiable(mean, variance)
@@ -85,8 +84,8 @@ class _ConvNorm(torch.autograd.Function):
         inputs, weight, filtered, result, scale, mean, invstd = ctx.saved_tensors
         upper = gradient[ctx.idle :]
         if ctx.act:
-            upper = torch.where(result > 0, upper, 0)
-        g, x = _wide(upper), _wide(filtered)
+            upper = torch.where(result[ctx.idle :] > 0, upper, 0)
+        g, x = _wide(upper), _wide(filtered[ctx.idle :])
         count = x.numel() / x.shape[1]
         total, along = g.sum(ROWS_AND_PIXELS), (g * x).sum(ROWS_AND_PIXELS)  # (channels,)
         own_mean = x.sum(ROWS_AND_PIXELS) / count
@@ -99,7 +98,7 @@ class _ConvNorm(torch.autograd.Function):
         plain = ((1, 1), False, (0, 0), 1)  # dilation, transposed, output padding, groups
         wanted = (ctx.needs_input_grad[0], True, False)
         to_inputs, to_weight, _ = torch.ops.aten.convolution_backward(
-            to_filtered, inputs, weight, None, ctx.stride, ctx.padding, *plain, wanted
+            to_filtered, inputs[ctx.idle :], weight, None, ctx.stride, ctx.padding, *plain, wanted
         )
         to_inputs = _below(to_inputs, ctx.idle) if ctx.needs_input_grad[0] else None
         to_shortcut = _below(upper, ctx.idle) if ctx.added else None

@@ -1,7 +1,6 @@
 """A backbone with a classifier and a projection head, and the two networks of a run."""
 
 import copy
-import logging
 
 import torch
 import torch.nn.functional as F
@@ -13,8 +12,6 @@ from concont.rng import derive
 from concont.settings import Model
 from concont.types import Nets
 
-log = logging.getLogger("concont")
-
 
 class Network(nn.Module):
     """Normalises images, takes features, and reads classes and embeddings off them."""
@@ -23,6 +20,7 @@ class Network(nn.Module):
     std: Tensor
     mixed = True  # bfloat16 inside the network where it runs on a GPU
     idle = 0  # rows at the head of a training pass through which no gradient flows
+    foreign = False  # a user's own backbone
 
     def __init__(
         self, backbone: nn.Module, dim: int, classes: int, model: Model, mean: Tensor, std: Tensor
@@ -84,14 +82,17 @@ def build(
         body = BACKBONES[model.name](shape[0], model) if backbone is None else backbone
         dim = _feature_size(body, shape)
         network = Network(body.cpu(), dim, classes, model, *moments)
+        network.foreign = backbone is not None
     return network.train().to(memory_format=torch.channels_last)
+
+
+def can_skip_idle(network: Network) -> bool:
+    """Whether its backward pass can leave rows out."""
+    return hasattr(type(network.backbone), "idle")
 
 
 def skip_idle_(network: Network, rows: int) -> None:
     """Let no gradient flow through the first `rows` of a training pass."""
-    if not hasattr(network.backbone, "idle"):
-        log.warning("this network cannot skip idle rows; its backward pass takes them all")
-        return
     network.idle = network.backbone.idle = rows  # type: ignore[assignment]
 
 
