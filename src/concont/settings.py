@@ -30,8 +30,10 @@ Operation = Literal[
     "shear_y",
     "translate_x",
     "translate_y",
+    "invert",
 ]
 Span = tuple[NonNegative, NonNegative]
+Jitter = tuple[NonNegative, NonNegative, NonNegative, NonNegative]
 NAMED_SOURCES = ("digits", "cifar10", "cifar100", "svhn", "fashion-mnist")
 
 
@@ -59,7 +61,7 @@ class Data:
 
 @dataclass(frozen=True)
 class View:
-    """One kind of random view: a crop, some operations of RandAugment, a hole."""
+    """One kind of random view: a crop, colours, operations of RandAugment or a policy, a hole."""
 
     crop: Span = (1.0, 1.0)  # area kept by the random resized crop
     ratio: Span = (3 / 4, 4 / 3)  # width : height of the crop
@@ -72,6 +74,11 @@ class View:
     posterize: Span = (4.0, 8.0)  # bits kept
     solarize: Span = (0.0, 256.0)  # values from here on are turned over
     cutout: Span = (0.0, 0.0)  # side of the grey square in pixels
+    pad: Count = 0  # instead of a crop: moved by up to so many pixels, the border reflected
+    jitter: Jitter = (0.0, 0.0, 0.0, 0.0)  # of brightness, contrast, saturation; hue in turns
+    jitter_chance: Share = 0.8
+    grey_chance: Share = 0.0
+    policy: Literal["random", "cifar10", "svhn"] = "random"  # AutoAugment's, for `operations`
 
     def __post_init__(self) -> None:
         for name in ("crop", "ratio", "enhance", "posterize", "solarize", "cutout"):
@@ -84,11 +91,25 @@ class View:
             raise ValueError(f"ratio is {self.ratio}; it must be above 0")
         if self.draws and not self.operations:
             raise ValueError("draws needs a list of operations to draw from")
+        self._refuse_both()
+
+    def _refuse_both(self) -> None:
+        if self.pad and self.crop != (1, 1):
+            raise ValueError(f"pad is {self.pad}, which needs a crop of 1 to 1, not {self.crop}")
+        if self.policy != "random" and (self.operations or self.draws):
+            raise ValueError(f"policy {self.policy} has operations of its own; give none, no draws")
+        if self.jitter[3] > 0.5:
+            raise ValueError(f"jitter of the hue is {self.jitter[3]:g}; it must be up to 0.5 turns")
 
 
-ALL_OPERATIONS: tuple[Operation, ...] = Operation.__args__  # type: ignore[attr-defined]
+# RandAugment's 14, which are all but `invert`.
+ALL_OPERATIONS: tuple[Operation, ...] = Operation.__args__[:-1]  # type: ignore[attr-defined]
 
-# The strong view by name: `views.strong: pico` stands for all of its values.
+# Views by name: `views.strong: pico` stands for all of its values.
+WEAK_VARIANTS = {
+    "pico": View(crop=(0.2, 1.0), jitter=(0.4, 0.4, 0.4, 0.1), grey_chance=0.2),
+    "pad4": View(pad=4),
+}
 STRONG_VARIANTS = {
     "measured": View(crop=(0.2, 1.0), operations=ALL_OPERATIONS, draws=2, cutout=(16.0, 16.0)),
     "pico": View(
@@ -99,6 +120,11 @@ STRONG_VARIANTS = {
         cutout=(0.0, 16.0),
     ),
 }
+POLICY_VARIANTS = {
+    "dpll": View(pad=4, policy="cifar10", cutout=(16.0, 16.0)),
+    "dpll-svhn": View(ratio=(1.0, 1.0), policy="svhn", cutout=(20.0, 20.0)),  # without flip
+}
+NAMED_VIEWS = {"weak": WEAK_VARIANTS, "strong": STRONG_VARIANTS | POLICY_VARIANTS}
 
 
 @dataclass(frozen=True)
@@ -123,12 +149,16 @@ class Model:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """Stochastic gradient descent; the rate falls to 0 along a cosine over the run."""
+    """Stochastic gradient descent; its rate follows a schedule over the run.
+
+    cosine: to 0; steps: a tenth at a half and at three quarters; halving: five times, smoothly.
+    """
 
     lr: Positive = 0.01
     momentum: Fraction = 0.9
     weight_decay: NonNegative = 1e-3
     nesterov: bool = False
+    schedule: Literal["cosine", "steps", "halving", "constant"] = "cosine"
 
     def __post_init__(self) -> None:
         if self.nesterov and self.momentum == 0:

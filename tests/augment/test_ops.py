@@ -41,6 +41,7 @@ PIL_VERSIONS = {
     "equalize": (lambda i, a: ImageOps.equalize(i), (0.0, 1.0), ONE),
     "posterize": (lambda i, a: ImageOps.posterize(i, round(a)), (4.0, 8.0), 1e-6),
     "solarize": (lambda i, a: ImageOps.solarize(i, a), (0.0, 256.0), 1e-6),
+    "invert": (lambda i, a: ImageOps.invert(i), (0.0, 1.0), 1e-6),
 }
 
 
@@ -115,3 +116,36 @@ def test_cutout_is_a_grey_square_cut_at_the_border():
     assert (found[0] > 0).sum() == 3 * 16
     assert (found[1, :, 5:, :3] == 0.5).all()
     assert (found[1] > 0).sum() == 3 * 9
+
+
+@pytest.mark.parametrize("turn", [-0.5, -0.1, 0.0, 0.03, 0.25, 0.5])
+def test_hue_is_torchvisions(turn, images):
+    from torchvision.transforms.v2.functional import adjust_hue
+
+    plain = torch.zeros(1, 3, 32, 32)
+    plain[0, 1:, :16] = 1.0  # black, and a colour on the edge of its sixth
+    given = torch.cat([torch.rand(8, 3, 32, 32), as_tensor(images), plain])
+    found = ops.hue(given, torch.full((17,), turn))
+    assert torch.allclose(found, adjust_hue(given, turn), atol=1e-4)
+
+
+def test_hue_of_each_image_and_of_none_without_colour(images):
+    given = as_tensor(images)
+    turns = torch.linspace(-0.5, 0.5, 8)
+    found = ops.hue(given, turns)
+    alone = torch.cat([ops.hue(given[i : i + 1], turns[i : i + 1]) for i in range(8)])
+    assert torch.equal(found, alone)
+    assert torch.equal(ops.hue(given[:, :1], turns), given[:, :1])
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_shift_is_a_slice_of_the_padded_image(mirrored, images):
+    narrow = images[:, :, :21]
+    x, y = torch.arange(-4, 4), torch.tensor([4, -4, 0, 3, -1, 2, -3, 1])
+    given = torch.from_numpy(narrow).permute(0, 3, 1, 2)
+    found = ops.shift(given, x, y, torch.full((8,), mirrored))
+    padded = np.pad(narrow, ((0, 0), (4, 4), (4, 4), (0, 0)), mode="reflect")
+    for image, right, down, one in zip(padded, x, y, found, strict=True):
+        expected = image[4 + down : 36 + down, 4 + right : 25 + right]
+        expected = expected[:, ::-1] if mirrored else expected
+        assert (one.permute(1, 2, 0).numpy() == expected).all()

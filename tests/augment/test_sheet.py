@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from concont.augment.sheet import DRAWS, HEIGHT, MARGIN, contact_sheet
-from concont.settings import View, Views
+from concont.settings import NAMED_VIEWS, View, Views
 
 IMAGES = np.random.RandomState(0).randint(0, 256, (20, 8, 8, 3)).astype(np.uint8)
 
@@ -33,3 +33,10 @@ def test_the_same_seed_draws_the_same_sheet():
 def test_a_recipes_own_strong_view_is_shown_too():
     own = Views(strong=View(crop=(0.9, 1.0)))
     assert contact_sheet(IMAGES, own, 3, 1).height == (1 + 4 * DRAWS) * (HEIGHT + MARGIN)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_views_of_other_methods_are_shown_as_this_recipes(channels):
+    views = Views(weak=NAMED_VIEWS["weak"]["pico"], strong=NAMED_VIEWS["strong"]["dpll"])
+    sheet = contact_sheet(IMAGES[..., :channels], views, 3, 1)
+    assert sheet.height == (1 + 4 * DRAWS) * (HEIGHT + MARGIN)

@@ -79,6 +79,30 @@ def solarize(images: Tensor, threshold: Tensor) -> Tensor:
     return torch.where(images * 255 >= threshold[:, None, None, None], 1 - images, images)
 
 
+def invert(images: Tensor, _: Tensor) -> Tensor:
+    """The negative."""
+    return 1 - images
+
+
+def hue(images: Tensor, turns: Tensor) -> Tensor:
+    """Colours turned round the wheel by a share of it (B,); grey stays."""
+    if images.shape[1] == 1:
+        return images
+    red, green, blue = torch.split(images, 1, dim=1)
+    high, low = images.amax(dim=1, keepdim=True), images.amin(dim=1, keepdim=True)
+    span = high - low
+    unit = torch.where(span > 0, span, 1.0)
+    by_green = torch.where(high == green, 2 + (blue - red) / unit, 4 + (red - green) / unit)
+    sixths = torch.where(high == red, (green - blue) / unit, by_green)  # red at 0, green 2, blue 4
+    turned = sixths + 6 * turns[:, None, None, None]
+
+    def channel(start: int) -> Tensor:
+        k = (turned + start).remainder(6)
+        return high - span * torch.minimum(k, 4 - k).clamp(0, 1)
+
+    return torch.cat([channel(5), channel(3), channel(1)], dim=1)
+
+
 POINTWISE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "autocontrast": autocontrast,
     "equalize": equalize,
@@ -88,7 +112,9 @@ POINTWISE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "contrast": contrast,
     "brightness": brightness,
     "sharpness": sharpness,
+    "invert": invert,
 }
+GEOMETRIC = ("rotate", "shear_x", "shear_y", "translate_x", "translate_y")
 
 
 def affine(a: Tensor, b: Tensor, c: Tensor, d: Tensor, x: Tensor, y: Tensor) -> Tensor:
@@ -120,6 +146,24 @@ def sample(images: Tensor, points: Tensor, inside: Tensor) -> Tensor:
     """Bilinear values of the images at the grid's points; 0 outside."""
     warped = F.grid_sample(images, points, padding_mode="border", align_corners=False)
     return warped * inside
+
+
+def shift(images: Tensor, x: Tensor, y: Tensor, mirror: Tensor) -> Tensor:
+    """The images through a window moved by x and y (B,) whole pixels, then mirrored where asked.
+
+    Beyond the border the image is reflected, its outermost pixels not repeated.
+    """
+    height, width = images.shape[2:]
+    across = torch.arange(width, device=images.device)
+    across = torch.where(mirror[:, None], width - 1 - across, across) + x[:, None]  # (B, W)
+    down = torch.arange(height, device=images.device) + y[:, None]  # (B, H)
+    rows, columns = _reflected(down, height), _reflected(across, width)
+    moved = images.gather(2, rows[:, None, :, None].expand(images.shape))
+    return moved.gather(3, columns[:, None, None, :].expand(images.shape))
+
+
+def _reflected(index: Tensor, size: int) -> Tensor:
+    return size - 1 - (size - 1 - index.abs()).abs()
 
 
 def cutout(images: Tensor, x: Tensor, y: Tensor, side: Tensor, fill: float = 0.5) -> Tensor:

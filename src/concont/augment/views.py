@@ -10,17 +10,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from concont.augment import ops
+from concont.augment import ops, policies
 from concont.settings import View, Views
 
-CROP, FLIP, HOLE, AN_OPERATION = 4, 1, 3, 2  # uniform numbers that each part takes
+CROP, FLIP, HOLE, AN_OPERATION, TINT = 4, 1, 3, 2, 6  # uniform numbers that each part takes
 
 Stage = Callable[..., Any]
+Names = tuple[str, ...]
 
 
 def n_draws(view: View) -> int:
     """How many uniform numbers an image needs for this view."""
-    return CROP + FLIP + AN_OPERATION * view.draws + HOLE
+    return sum(_widths(view))
+
+
+def _widths(view: View) -> list[int]:
+    """The same by part: crop and flip, operations, hole, colours."""
+    chosen = AN_OPERATION * view.draws if view.policy == "random" else policies.DRAWS
+    tinted = any(view.jitter) or view.grey_chance > 0
+    return [CROP + FLIP, chosen, HOLE, TINT if tinted else 0]
 
 
 def apply_view(images: Tensor, view: View, flip: bool, uniforms: Tensor) -> Tensor:
@@ -32,20 +40,28 @@ class Stages:
     """A view in stages, each a pure function that `wrap` may compile.
 
     Crop, flip and the geometric operations are sampled through one bilinear grid; then the
-    pointwise operations in order; then the hole.
+    colours; then the pointwise operations in order; then the hole.
     """
 
     def __init__(self, wrap: Callable[[Stage], Stage] = lambda stage: stage) -> None:
-        self.warp, self.alter, self.cut = wrap(_warp), wrap(_pointwise), wrap(_hole)
+        self.warp, self.tint = wrap(_warp), wrap(_tint)
+        self.alter, self.cut = wrap(_pointwise), wrap(_hole)
 
     def apply(self, images: Tensor, view: View, flip: bool, uniforms: Tensor) -> Tensor:
         """Views (B, channels, H, W) of images, from uniforms (B, n_draws)."""
-        widths = [CROP + FLIP, AN_OPERATION * view.draws, HOLE]
-        pose, chosen, hole = torch.split(uniforms, widths, dim=1)
-        result: Tensor = self.warp(images, view, flip, pose, chosen)
-        if set(view.operations) & set(ops.POINTWISE):
-            for pair in _slots(view, chosen):
-                result = self.alter(result, view, pair)
+        if view.pad >= min(images.shape[2:]):
+            size = " x ".join(map(str, images.shape[2:]))
+            raise ValueError(f"pad is {view.pad}; it must be less than the images' size, {size}")
+        policy = policies.table(view.policy)
+        names = policies.operations(view.policy) if policy else view.operations
+        pose, chosen, hole, colours = torch.split(uniforms, _widths(view), dim=1)
+        result: Tensor
+        result, slots = self.warp(images, view, flip, policy, names, pose, chosen)
+        if colours.shape[1]:
+            result = self.tint(result, view, colours)
+        if set(names) & set(ops.POINTWISE):
+            for which, magnitude in slots:
+                result = self.alter(result, names, which, magnitude)
         if view.cutout[1] > 0:
             result = self.cut(result, view, hole)
         return result
@@ -91,25 +107,61 @@ def _between(u: Tensor, low: float, high: float) -> Tensor:
     return low + (high - low) * u
 
 
-def _slots(view: View, uniforms: Tensor) -> tuple[Tensor, ...]:
-    """The pairs of uniform numbers (B, 2) that choose each operation."""
-    return uniforms.view(len(uniforms), view.draws, 2).unbind(1)
+def _choose(view: View, names: Names, uniforms: Tensor) -> list[policies.Slot]:
+    """The operations of each image in order, as indices into the names, with their magnitudes."""
+    slots, count = [], len(names)
+    for pair in uniforms.view(len(uniforms), view.draws, AN_OPERATION).unbind(1):
+        which, amount = (pair[:, 0] * count).long().clamp(max=count - 1), pair[:, 1]
+        magnitude = torch.zeros_like(amount)
+        for index, name in enumerate(names):
+            magnitude = torch.where(which == index, _magnitude(view, name, amount), magnitude)
+        slots.append((which, magnitude))
+    return slots
 
 
-def _choice(view: View, pair: Tensor) -> tuple[Tensor, Tensor]:
-    """Which operation (B,) as an index into the view's list, and its magnitude in [0, 1)."""
-    count = len(view.operations)
-    return (pair[:, 0] * count).long().clamp(max=count - 1), pair[:, 1]
+def _magnitude(view: View, name: str, amount: Tensor) -> Tensor:
+    """What a number from 0 to 1 means to an operation: radians, a share, a factor, ..."""
+    limits = {"rotate": math.radians(view.rotate)}
+    limits |= dict.fromkeys(("shear_x", "shear_y"), view.shear)
+    limits |= dict.fromkeys(("translate_x", "translate_y"), view.translate)
+    if name in limits:
+        return limits[name] * (2 * amount - 1)
+    spans = {"posterize": view.posterize, "solarize": view.solarize}
+    return _between(amount, *spans.get(name, view.enhance))
 
 
-def _warp(images: Tensor, view: View, flip: bool, pose: Tensor, chosen: Tensor) -> Tensor:
-    """Crop, flip and the geometric operations, through one bilinear grid."""
-    scaled = images if images.is_floating_point() else images.float() / 255
+def _warp(
+    images: Tensor,
+    view: View,
+    flip: bool,
+    policy: policies.Policy,
+    names: Names,
+    pose: Tensor,
+    chosen: Tensor,
+) -> tuple[Tensor, list[policies.Slot]]:
+    """Crop, flip and the geometric operations, through one bilinear grid; and all that was chosen.
+
+    A crop of the padded image takes whole pixels, which need no grid.
+    """
     size = (images.shape[2], images.shape[3])
-    frames = [_geometry(view, *_choice(view, pair), size) for pair in _slots(view, chosen)]
-    matrices = [m for m in reversed(frames) if m is not None]
-    matrices.append(_crop_and_flip(view, size, flip, pose[:, :CROP], pose[:, CROP]))
-    return ops.sample(scaled, *ops.warp_grid(matrices, size))
+    slots = policies.choose(policy, names, chosen) if policy else _choose(view, names, chosen)
+    matrices = []
+    if set(names) & set(ops.GEOMETRIC):
+        corner = bool(policy)
+        matrices = [_geometry(names, *slot, size, corner) for slot in reversed(slots)]
+    if view.pad:
+        images = _shift(images, view.pad, flip, pose)
+    else:
+        matrices.append(_crop_and_flip(view, size, flip, pose[:, :CROP], pose[:, CROP]))
+    scaled = images if images.is_floating_point() else images.float() / 255
+    return ops.sample(scaled, *ops.warp_grid(matrices, size)) if matrices else scaled, slots
+
+
+def _shift(images: Tensor, pad: int, flip: bool, pose: Tensor) -> Tensor:
+    """A crop of the image's own size from the padded image, and a mirror image."""
+    x, y = ((pose[:, CROP - 2 : CROP] * (2 * pad + 1)).long().clamp(max=2 * pad) - pad).unbind(1)
+    mirror = pose[:, CROP] < (0.5 if flip else 0.0)
+    return ops.shift(images, x, y, mirror)
 
 
 def _crop_and_flip(view: View, size: tuple[int, int], flip: bool, u: Tensor, v: Tensor) -> Tensor:
@@ -126,49 +178,55 @@ def _crop_and_flip(view: View, size: tuple[int, int], flip: bool, u: Tensor, v: 
     return ops.affine(w * mirror, zero, zero, h, x, y)
 
 
-def _geometry(view: View, which: Tensor, amount: Tensor, size: tuple[int, int]) -> Tensor | None:
+def _geometry(
+    names: Names, which: Tensor, magnitude: Tensor, size: tuple[int, int], corner: bool
+) -> Tensor:
     """Output-to-input matrices of the geometric operations in a slot; identity elsewhere.
 
-    None where the view has no geometric operation at all.
+    Shear keeps the centre in its place, or as AutoAugment does the upper left corner.
     """
-    names = view.operations
-    if not set(names) & {"rotate", "shear_x", "shear_y", "translate_x", "translate_y"}:
-        return None
 
-    def signed(name: str, limit: float) -> Tensor:
+    def of(name: str) -> Tensor:
         chosen = torch.zeros_like(which, dtype=torch.bool)
         for index, other in enumerate(names):
             if other == name:
                 chosen = chosen | (which == index)
-        return torch.where(chosen, limit * (2 * amount - 1), 0.0)
+        return torch.where(chosen, magnitude, 0.0)
 
     tall = size[0] / size[1]
-    angle = signed("rotate", math.radians(view.rotate))
+    angle = of("rotate")
     cos, sin = angle.cos(), angle.sin()
-    across, down = signed("shear_x", view.shear), signed("shear_y", view.shear)
+    across, down = of("shear_x"), of("shear_y")
+    x, y = 2 * of("translate_x"), 2 * of("translate_y")
     # Rotation and shear are those of pixels: `tall` turns the frame's -1..1 into them and back.
-    return ops.affine(
-        cos,
-        (across - sin) * tall,
-        (down + sin) / tall,
-        cos,
-        2 * signed("translate_x", view.translate),
-        2 * signed("translate_y", view.translate),
-    )
+    if corner:
+        x, y = x + across * tall, y + down / tall
+    return ops.affine(cos, (across - sin) * tall, (down + sin) / tall, cos, x, y)
 
 
-def _pointwise(images: Tensor, view: View, pair: Tensor) -> Tensor:
+def _tint(images: Tensor, view: View, u: Tensor) -> Tensor:
+    """Jitter of brightness, contrast, saturation and hue, in this order, and loss of colour."""
+    done = images
+    kinds = (ops.brightness, ops.contrast, ops.color)
+    for place, (operation, spread) in enumerate(zip(kinds, view.jitter[:3], strict=True), start=1):
+        if spread:
+            done = operation(done, _between(u[:, place], max(0.0, 1 - spread), 1 + spread))
+    if view.jitter[3]:
+        done = ops.hue(done, _between(u[:, 4], -view.jitter[3], view.jitter[3]))
+    result = torch.where((u[:, 0] < view.jitter_chance)[:, None, None, None], done, images)
+    faded = (u[:, 5] < view.grey_chance)[:, None, None, None]
+    return torch.where(faded, ops.grey(result), result)
+
+
+def _pointwise(images: Tensor, names: Names, which: Tensor, magnitude: Tensor) -> Tensor:
     """Each image through the operation that its slot names, where that is a pointwise one."""
-    which, amount = _choice(view, pair)
-    spans = {"posterize": view.posterize, "solarize": view.solarize}
     # To know how many images chose an operation a GPU would have to be waited for.
     everywhere = images.is_cuda or torch.compiler.is_compiling()
     result = images if everywhere else images.clone()
-    for index, name in enumerate(view.operations):
+    for index, name in enumerate(names):
         if name not in ops.POINTWISE:
             continue
         operation, chosen = ops.POINTWISE[name], which == index
-        magnitude = _between(amount, *spans.get(name, view.enhance))
         if everywhere:
             done = operation(images, magnitude)
             result = torch.where(chosen[:, None, None, None], done, result)
