@@ -9,6 +9,19 @@ def softmax(logits):
     return [w / sum(weights) for w in weights]
 
 
+def log_sum(values):
+    top = max(values)
+    return top + math.log(sum(math.exp(x - top) for x in values))
+
+
+def log_softmax(logits):
+    return [x - log_sum(logits) for x in logits]
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
 def partial_cross_entropy(logits, candidates):
     losses = []
     for row, members in zip(logits, candidates, strict=True):
@@ -118,3 +131,133 @@ def contrastive(queries, keys, positive, negative, temperature):
         own = [total - s for s, p in zip(score, pos, strict=True) if p]
         losses.append(sum(own) / len(own))
     return losses
+
+
+def soft_cross_entropy(logits, target):
+    losses = []
+    for row, goal in zip(logits, target, strict=True):
+        logs = log_softmax(row)
+        losses.append(-sum(t * x for t, x in zip(goal, logs, strict=True)))
+    return losses
+
+
+def outside_cross_entropy(logits, candidates):
+    """DPLL's first term: 1 - p of a label is what all other labels have."""
+    losses = []
+    for row, members in zip(logits, candidates, strict=True):
+        loss = 0.0
+        for j, member in enumerate(members):
+            if not member:
+                others = [x for k, x in enumerate(row) if k != j]
+                loss -= log_sum(others) - log_sum(row)
+        losses.append(loss)
+    return losses
+
+
+def inside_softmax(logits, candidates):
+    """y_j p_j over the sum of it; the exponent is taken relative to the largest candidate."""
+    rows = []
+    for row, members in zip(logits, candidates, strict=True):
+        top = max(x for x, m in zip(row, members, strict=True) if m)
+        weights = [math.exp(x - top) if m else 0.0 for x, m in zip(row, members, strict=True)]
+        rows.append([w / sum(weights) for w in weights])
+    return rows
+
+
+def lws_loss(logits, weights, candidates, beta):
+    losses = []
+    for row, own, members in zip(logits, weights, candidates, strict=True):
+        loss = 0.0
+        for g, w, member in zip(row, own, members, strict=True):
+            if member:
+                loss += w / (1 + math.exp(g))  # sigmoid(-g)
+            else:
+                loss += beta * w / (1 + math.exp(-g))
+        losses.append(loss)
+    return losses
+
+
+def lws_weights(logits, candidates):
+    rows = []
+    for row, members in zip(logits, candidates, strict=True):
+        p = softmax(row)
+        inside = sum(x for x, m in zip(p, members, strict=True) if m)
+        outside = sum(x for x, m in zip(p, members, strict=True) if not m)
+        pairs = zip(p, members, strict=True)
+        rows.append([x / inside if m else x / outside for x, m in pairs])
+    return rows
+
+
+def divergence(target, logits):
+    """KL(target || softmax of the logits), a row."""
+    return consistency(logits, target, [True] * len(target))
+
+
+def conformal(views, candidates):
+    """DPLL's z: y_j times the geometric mean of what the views give j, made to sum to 1."""
+    rows = []
+    for i, members in enumerate(candidates):
+        logs = [log_softmax(view[i]) for view in views]
+        product = [
+            math.exp(sum(log[j] for log in logs) / len(views)) if member else 0.0
+            for j, member in enumerate(members)
+        ]
+        rows.append([x / sum(product) for x in product])
+    return rows
+
+
+def pico_confidence(before, queries, prototypes, candidates, phi):
+    rows = []
+    for own, q, members in zip(before, queries, candidates, strict=True):
+        score = softmax([sum(a * b for a, b in zip(q, mu, strict=True)) for mu in prototypes])
+        inside = [s * m for s, m in zip(score, members, strict=True)]
+        best = inside.index(max(inside))
+        rows.append([phi * c + (1 - phi) * (j == best) for j, c in enumerate(own)])
+    return rows
+
+
+def pico_contrast(queries, keys, labels, queue, queue_labels, temperature, first_epoch):
+    """A value a query: MoCo's in the first epoch, then SupCon's over queries, keys and queue."""
+    filled = [(z, label) for z, label in zip(queue, queue_labels, strict=True) if label != -1]
+    losses = []
+    for i, q in enumerate(queries):
+        if first_epoch:
+            pool = [(keys[i], True), *((z, False) for z, _ in filled)]
+        else:
+            others = [(z, labels[k]) for k, z in enumerate(queries) if k != i]
+            others += list(zip(keys, labels, strict=True)) + filled
+            pool = [(z, label == labels[i]) for z, label in others]
+        score = [sum(a * b for a, b in zip(q, z, strict=True)) / temperature for z, _ in pool]
+        total = log_sum(score)
+        own = [total - s for s, (_, positive) in zip(score, pool, strict=True) if positive]
+        losses.append(mean(own))
+    return losses
+
+
+def prototypes(before, queries, labels, momentum):
+    """One query after the other moves its class's prototype; in the end all are made unit."""
+    now = [list(row) for row in before]
+    for q, label in zip(queries, labels, strict=True):
+        own = zip(now[label], q, strict=True)
+        now[label] = [momentum * a + (1 - momentum) * b for a, b in own]
+    lengths = [math.sqrt(sum(x * x for x in row)) for row in now]
+    return [[x / n if n else 0.0 for x in row] for row, n in zip(now, lengths, strict=True)]
+
+
+def alignment(probs, means):
+    """ReMixMatch: p times the uniform target over the mean of the last batches' means."""
+    classes = len(probs[0])
+    running = [mean([row[j] for row in means]) for j in range(classes)]
+    rows = []
+    for row in probs:
+        scaled = [p * (1 / classes) / r for p, r in zip(row, running, strict=True)]
+        rows.append([x / sum(scaled) for x in scaled])
+    return rows
+
+
+def curriculum(tau, passed, rows, classes):
+    """FlexMatch's thresholds; `passed` is the last label that passed, of those rows that have."""
+    counts = [sum(label == j for label in passed.values()) for j in range(classes)]
+    largest = max(*counts, rows - len(passed))
+    learned = [count / largest for count in counts]
+    return [tau * b / (2 - b) for b in learned]

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 import oracles
 import strategies
-from concont.controller import judge, partial_confidence
+from concont.balance import Adaptive, Fixed
+from concont.controller import Controller, partial_confidence
 
 weights = st.tuples(*[st.sampled_from([0.0, 0.5, 1.0])] * 3)
 
@@ -63,9 +64,47 @@ def test_permuting_the_classes_permutes_the_labels(problem, seed):
 
 
 def test_the_threshold_of_the_pseudo_label_decides():
-    probs = torch.tensor([[0.9, 0.1], [0.1, 0.9]])
-    verdict = judge(probs, torch.ones(2, 2).bool(), torch.tensor([1.31, 1.29]))
+    probs, full = torch.tensor([[0.9, 0.1], [0.1, 0.9]]), torch.ones(2, 2).bool()
+    controller = Controller(Fixed(0.8))
+    verdict = controller.judge(probs, full, {"tau": torch.tensor([1.31, 1.29])})
     assert verdict.score.tolist() == pytest.approx([1.3, 1.3])
     assert verdict.confident.tolist() == [False, True]
-    at = judge(probs, torch.ones(2, 2).bool(), verdict.score)
-    assert at.confident.all()  # p >= tau, with equality
+    assert controller.judge(probs, full, {"tau": verdict.score}).confident.all()  # p >= tau
+
+
+def test_a_verdict_holds_what_was_judged_and_what_was_given():
+    probs, full = torch.tensor([[0.9, 0.1], [0.1, 0.9], [0.8, 0.2]]), torch.ones(3, 2).bool()
+
+    class Turned(Fixed):
+        """Judges the classes the other way round."""
+
+        def align(self, probs, state):
+            return probs.flip(1)
+
+    controller = Controller(Turned(0.5), weights=(0.0, 1.0, 0.0))
+    verdict = controller.judge(probs, full, controller.init_state(3, 2))
+    assert verdict.label.tolist() == [1, 0, 1]
+    assert torch.equal(verdict.probs, probs.flip(1))
+    assert verdict.mean.tolist() == pytest.approx([0.6, 0.4])
+    assert verdict.score.tolist() == pytest.approx([0.8, 0.8, 0.6])
+
+
+def test_the_controller_remembers_a_verdict_over_the_step():
+    probs, full = torch.tensor([[0.9, 0.1], [0.8, 0.2]]), torch.ones(2, 2).bool()
+    controller = Controller(Adaptive(0.8, 0.5, 0.95, 1.0))
+    state = controller.init_state(40, 2)
+    verdict = controller.judge(probs, full, state)
+    assert set(verdict.memory) == {f"verdict_{n}" for n in ("label", "score", "confident", "mean")}
+    controller.update(state, torch.tensor([7, 3]), verdict.memory)
+    assert state["tau"].tolist() == pytest.approx([0.95, 0.5])
+    seen = []
+
+    class Noting(Fixed):
+        def update(self, state, step):
+            seen.append(step)
+
+    Controller(Noting(0.8)).update(state, torch.tensor([7, 3]), verdict.memory)
+    (step,) = seen
+    assert step.index.tolist() == [7, 3]
+    for name in ("label", "score", "confident", "mean"):
+        assert torch.equal(getattr(step, name), getattr(verdict, name))

@@ -19,6 +19,7 @@ from concont.engine.speed import Captured
 from concont.engine.step import Step
 from concont.errors import Interrupted
 from concont.runs import RunFolder
+from toys import EVERY, small_queue
 
 pytestmark = [
     pytest.mark.gpu,
@@ -49,21 +50,44 @@ def test_it_learns(toy_arrays, toy_config, compiled):
     assert last.row["accuracy"] == 1.0
 
 
-@pytest.mark.parametrize("captured", [False, True])
-def test_a_step_waits_for_nothing_on_the_device(toy_arrays, toy_config, uncompiled, captured):
-    ready = job(toy_config, toy_arrays)
+@pytest.mark.parametrize(
+    ("name", "captured"), [("concont", False), *((name, True) for name in EVERY)]
+)
+def test_a_step_waits_for_nothing_on_the_device(
+    toy_arrays, toy_config, uncompiled, caplog, name, captured
+):
+    toy_config["method"] = small_queue(EVERY[name])
+    ready = job(toy_config, toy_arrays, batch_size=8)
     rows = ready.order.epoch(0).to(GPU)
     images = list(ready.data.images.batches(rows.cpu()))
     step = Step(ready.settings, ready.state, ready.data, fast=captured)
     for _ in range(Captured.WARM_UP + 1):
         step(rows[0], images[0], 0.01)
+    assert warnings_of(caplog) == []
     assert (getattr(step.run, "graph", None) is not None) == captured
     torch.cuda.set_sync_debug_mode("error")
     try:
-        for _ in range(5):
-            step(rows[1], images[1], 0.01)
+        for epoch in range(5):
+            step(rows[1], images[1], 0.01, epoch)
     finally:
         torch.cuda.set_sync_debug_mode("default")
+    ready.state.meter.check()
+
+
+def test_a_captured_step_sees_the_epoch_change(toy_arrays, toy_config, uncompiled):
+    toy_config["method"] = small_queue(EVERY["pico"])
+    ready = job(toy_config, toy_arrays)
+    rows = ready.order.epoch(0)
+    (images,) = ready.data.images.batches(rows[:1])
+    step = Step(ready.settings, ready.state, ready.data, fast=True)
+    table = ready.state.memory["confidence"]
+    start = table.clone()
+    for _ in range(Captured.WARM_UP + 3):
+        step(rows[0].to(GPU), images, 0.01, epoch=0)
+    assert step.run.graph is not None
+    assert torch.equal(table, start)  # PiCO's first epoch
+    step(rows[0].to(GPU), images, 0.01, epoch=1)
+    assert not torch.equal(table, start)
 
 
 def stripes(rows, size):

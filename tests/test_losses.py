@@ -9,10 +9,14 @@ import strategies
 from concont.losses import (
     consistency_loss,
     contrastive_loss,
+    inside_softmax,
     mean_over_batch,
     mean_over_partial,
+    outside_cross_entropy,
     partial_cross_entropy,
+    soft_cross_entropy,
     uniform_cross_entropy,
+    uniform_cross_entropy_of_all,
 )
 
 
@@ -29,6 +33,8 @@ def assert_close(found, expected, dtype):
     [
         (partial_cross_entropy, oracles.partial_cross_entropy),
         (uniform_cross_entropy, oracles.uniform_cross_entropy),
+        (outside_cross_entropy, oracles.outside_cross_entropy),
+        (inside_softmax, oracles.inside_softmax),
     ],
 )
 @given(problem=strategies.logit_problems())
@@ -162,6 +168,67 @@ def test_ignored_keys_take_no_part():
     before = contrastive_loss(queries, keys, positive, negative, 0.1)
     keys[2] = queries[0]  # as near as can be, but ignored
     assert torch.equal(before, contrastive_loss(queries, keys, positive, negative, 0.1))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@given(problem=strategies.logit_problems(), seed=strategies.seeds)
+def test_soft_cross_entropy_matches_its_oracle(dtype, problem, seed):
+    logits, candidates = problem[0].to(dtype), problem[1]
+    generator = torch.Generator().manual_seed(seed)
+    target = torch.rand(logits.shape, generator=generator, dtype=torch.float64) * candidates
+    target = target.to(dtype)  # a plain sum: it need not add up to 1
+    expected = oracles.soft_cross_entropy(logits.double().tolist(), target.double().tolist())
+    assert_close(soft_cross_entropy(logits, target), expected, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("top", [17.0, 40.0, 60.0, 200.0, 1000.0])
+def test_a_label_outside_that_is_certain_has_a_finite_loss_and_pull(dtype, top):
+    logits = torch.tensor([[top, 0.0, 0.0], [0.0, top, top]], dtype=dtype, requires_grad=True)
+    candidates = torch.tensor([[False, True, True], [True, False, False]])
+    loss = outside_cross_entropy(logits, candidates)
+    # 1 - p = 2 / (e^top + 2); where two are certain 1 - p is a half of each
+    expected = [math.log1p(2 * math.exp(-top)) + top - math.log(2), 2 * math.log(2)]
+    assert loss.tolist() == pytest.approx(expected, rel=1e-6)
+    loss.sum().backward()
+    assert logits.grad.isfinite().all()
+    assert logits.grad[0].tolist() == pytest.approx([1, -0.5, -0.5], abs=1e-4)
+
+
+def test_the_outside_loss_keeps_its_digits_where_it_is_tiny():
+    logits = torch.tensor([[30.0, 0.0, 0.0]])
+    loss = outside_cross_entropy(logits, torch.tensor([[True, False, False]]))
+    assert loss.item() == pytest.approx(2 * 9.357623e-14, rel=1e-4)
+
+
+def test_gradients_of_the_outside_and_soft_losses():
+    logits = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
+    candidates = torch.tensor(
+        [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 1], [1, 1, 1, 1], [0, 0, 0, 1]]
+    ).bool()
+    target = torch.rand(5, 4, dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda x: outside_cross_entropy(x, candidates), logits)
+    assert torch.autograd.gradcheck(lambda x: soft_cross_entropy(x, target), logits)
+    (pull,) = torch.autograd.grad(outside_cross_entropy(logits, candidates).sum(), logits)
+    assert (pull[3] == 0).all()  # a full set has nothing outside
+
+
+@given(problem=strategies.logit_problems())
+def test_the_inside_distribution_sums_to_one_whatever_underflows(problem):
+    logits, candidates = problem[0].float() * 10, problem[1]
+    found = inside_softmax(logits, candidates)
+    assert (found[~candidates] == 0).all()
+    assert torch.allclose(found.sum(dim=1), torch.ones(len(found)))
+
+
+def test_the_uniform_loss_of_all_rows_holds_unlabelled_ones_too():
+    logits, candidates = torch.randn(4, 3), torch.tensor([[1, 0, 1]] * 2 + [[1, 1, 1]] * 2).bool()
+    partial, everything = (
+        f(logits, candidates) for f in (uniform_cross_entropy, uniform_cross_entropy_of_all)
+    )
+    assert torch.equal(partial[:2], everything[:2])
+    assert (partial[2:] == 0).all()
+    assert torch.allclose(everything[2:], -logits[2:].log_softmax(dim=1).mean(dim=1))
 
 
 def test_the_two_means_of_the_partial_loss():

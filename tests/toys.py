@@ -1,11 +1,13 @@
 """Networks and batches small enough to follow by hand."""
 
+from dataclasses import replace
+
 import torch
 import torch.nn.functional as F
 
 from concont.types import Batch
 
-B, C, D = 6, 4, 5
+B, C, D, N = 6, 4, 5, 11
 
 
 class LinearNet:
@@ -28,7 +30,8 @@ class LinearNet:
         return F.normalize(features @ self.body, dim=1)
 
 
-def problem(seed=0):
+def problem(seed=0, epoch=0, epochs=10):
+    """A batch of all rows, in order; the first two have no candidate set."""
     generator = torch.Generator().manual_seed(seed)
     candidates = torch.rand(B, C, generator=generator) < 0.5
     candidates[torch.arange(B), torch.randint(C, (B,), generator=generator)] = True
@@ -38,7 +41,72 @@ def problem(seed=0):
         for name in ("weak", "strong", "strong2")
     }
     truth = torch.randint(C, (B,), generator=generator)
-    return Batch(torch.arange(B), candidates, views, truth)
+    return Batch(torch.arange(B), candidates, views, truth, *clock(epoch, epochs))
+
+
+def clock(epoch, epochs):
+    return torch.tensor([epoch, epochs], dtype=torch.float64).unbind()
+
+
+def all_sets(seed=0):
+    """The candidate sets (N, C) of a training set: some full, some of one label, some between."""
+    generator = torch.Generator().manual_seed(seed)
+    sets = torch.rand(N, C, generator=generator) < 0.5
+    sets[torch.arange(N), torch.randint(C, (N,), generator=generator)] = True
+    sets[:3] = True
+    sets[3:5] = torch.eye(C, dtype=torch.bool)[:2]
+    return sets
+
+
+def visit(sets, seed=0, epoch=0, epochs=10):
+    """A batch of some rows of a training set, in an order of its own."""
+    generator = torch.Generator().manual_seed(seed)
+    index = torch.randperm(len(sets), generator=generator)[:B]
+    return replace(problem(seed, epoch, epochs), index=index, candidates=sets[index])
+
+
+def double(state):
+    """The same in float64, to be held against an oracle."""
+    return {k: v.double() if v.is_floating_point() else v for k, v in state.items()}
+
+
+def near(found, expected, tolerance=1e-9):
+    wanted = torch.tensor(expected, dtype=torch.float64)
+    return torch.allclose(found.double(), wanted, rtol=tolerance, atol=tolerance)
+
+
+def scores(net, batch, name):
+    """What a network scores a view of a batch, as plain numbers."""
+    return net.logits(batch.views[name].flatten(1)).tolist()
+
+
+def uniform(sets):
+    """1 / |Y| on the candidates, 0 elsewhere."""
+    return [[member / sum(row) for member in row] for row in sets.tolist()]
+
+
+# Every method, and the ways in which a method may be asked for: settings of the method section.
+EVERY = {
+    "concont": {"name": "concont"},
+    "concont-fixed": {"name": "concont", "balance": "fixed"},
+    "concont-da": {"name": "concont", "balance": "da", "pseudo": "soft"},
+    "concont-cpl": {"name": "concont", "balance": "cpl"},
+    "concont-true": {"name": "concont", "selection": "true"},
+    "dpll": {"name": "dpll"},
+    "dpll-controlled": {"name": "dpll", "controlled": True},
+    "dpll-cpl": {"name": "dpll", "controlled": True, "balance": "cpl"},
+    "pico": {"name": "pico"},
+    "proden": {"name": "proden"},
+    "lws": {"name": "lws"},
+    "partial": {"name": "partial"},
+    "supervised": {"name": "supervised"},
+}
+
+
+def small_queue(method):
+    """The same with fewer keys, where it keeps any, which follow sooner."""
+    queued = method["name"] in ("concont", "pico")
+    return {**method, "queue": 24, "momentum": 0.9} if queued else method
 
 
 class OnePass(LinearNet):
@@ -54,5 +122,11 @@ def partial_last(batch):
     partial = ~batch.candidates.all(dim=1)
     order = partial.int().argsort(stable=True)
     views = {name: view[order] for name, view in batch.views.items()}
-    rows = Batch(batch.index[order], batch.candidates[order], views, batch.truth[order])
+    rows = replace(
+        batch,
+        index=batch.index[order],
+        candidates=batch.candidates[order],
+        views=views,
+        truth=batch.truth[order],
+    )
     return rows, int(partial.sum())

@@ -1,8 +1,12 @@
 """The controller: pseudo-labels, partial confidence scores, and who is confident (Eq. 2)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
+
+from concont.balance import Balance, Step
+from concont.types import State
 
 
 def partial_confidence(
@@ -40,14 +44,36 @@ class Verdict:
     label: Tensor  # (B,) pseudo-labels
     score: Tensor  # (B,) p-scores
     confident: Tensor  # (B,) bool
+    probs: Tensor  # (B, C) as they were judged
+    mean: Tensor  # (C,) of the probabilities as given
+
+    @property
+    def memory(self) -> dict[str, Tensor]:
+        """What the controller wants to see again after the step."""
+        names = ("label", "score", "confident", "mean")
+        return {f"verdict_{name}": getattr(self, name) for name in names}
 
 
-def judge(
-    probs: Tensor,
-    candidates: Tensor,
-    tau: Tensor,
-    weights: tuple[float, float, float] = (1.0, 1.0, 1.0),
-) -> Verdict:
-    """Call a row confident where its p-score reaches the threshold (C,) of its pseudo-label."""
-    score, label = partial_confidence(probs, candidates, weights)
-    return Verdict(label=label, score=score, confident=score >= tau[label])
+@dataclass(frozen=True)
+class Controller:
+    """Scores, pseudo-labels and thresholds together: what any method can be guided by."""
+
+    balance: Balance
+    weights: tuple[float, float, float] = (1.0, 1.0, 1.0)  # of the p-score's terms
+
+    def init_state(self, rows: int, classes: int) -> State:
+        """What it remembers between steps."""
+        return self.balance.init_state(rows, classes)
+
+    def judge(self, probs: Tensor, candidates: Tensor, state: State) -> Verdict:
+        """Call a row confident where its p-score reaches the threshold of its pseudo-label."""
+        aligned = self.balance.align(probs, state)
+        score, label = partial_confidence(aligned, candidates, self.weights)
+        confident = score >= self.balance.thresholds(state)[label]
+        return Verdict(label, score, confident, aligned, probs.mean(dim=0))
+
+    def update(self, state: State, index: Tensor, memory: Mapping[str, Tensor]) -> None:
+        """Move the thresholds after a step on the rows `index` (B,), from a verdict's memory."""
+        label, score = memory["verdict_label"], memory["verdict_score"]
+        confident, mean = memory["verdict_confident"], memory["verdict_mean"]
+        self.balance.update(state, Step(index, label, score, confident, mean))

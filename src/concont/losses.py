@@ -26,9 +26,13 @@ def uniform_cross_entropy(logits: Tensor, candidates: Tensor) -> Tensor:
 
     0 where every class is a candidate: only partial rows carry it.
     """
+    return torch.where(candidates.all(dim=1), 0.0, uniform_cross_entropy_of_all(logits, candidates))
+
+
+def uniform_cross_entropy_of_all(logits: Tensor, candidates: Tensor) -> Tensor:
+    """The same with unlabelled rows, which it pulls to the uniform distribution, (B,)."""
     target = candidates / candidates.sum(dim=1, keepdim=True).to(logits.dtype)  # (B, C)
-    loss = -(target * logits.log_softmax(dim=1)).sum(dim=1)
-    return torch.where(candidates.all(dim=1), 0.0, loss)
+    return soft_cross_entropy(logits, target)
 
 
 def consistency_loss(logits: Tensor, target: Tensor, confident: Tensor) -> Tensor:
@@ -59,6 +63,27 @@ def contrastive_loss(
     log_total = similarity.masked_fill(~taking_part, -torch.inf).logsumexp(dim=1)
     mean_positive = (similarity * positive).sum(dim=1) / n_positive.clamp(min=1)
     return torch.where(none, 0.0, log_total - mean_positive)
+
+
+def soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    """Cross-entropy to a distribution (B, C) without gradient, (B,)."""
+    return -(target * logits.log_softmax(dim=1)).sum(dim=1)
+
+
+def outside_cross_entropy(logits: Tensor, candidates: Tensor) -> Tensor:
+    """`-log(1 - p)` summed over the labels outside the candidate set, (B,); DPLL's first term."""
+    log_probs = logits.log_softmax(dim=1)
+    likeliest = torch.zeros_like(candidates).scatter(1, logits.argmax(dim=1, keepdim=True), True)
+    # 1 - p of the likeliest label is what the others have, summed: no rounding of p to 1.
+    others = log_probs.masked_fill(likeliest, -torch.inf).logsumexp(dim=1, keepdim=True)
+    remains = torch.log1p(-log_probs.exp().masked_fill(likeliest, 0.0))
+    log_not = torch.where(likeliest, others, remains)  # (B, C)
+    return -(log_not.masked_fill(candidates, 0.0)).sum(dim=1)
+
+
+def inside_softmax(logits: Tensor, candidates: Tensor) -> Tensor:
+    """The distribution (B, C) that the scores give the candidates alone."""
+    return logits.masked_fill(~candidates, -torch.inf).softmax(dim=1)
 
 
 def mean_over_batch(rows: Tensor, candidates: Tensor) -> Tensor:

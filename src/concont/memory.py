@@ -32,6 +32,18 @@ def push_(state: State, z: Tensor, label: Tensor, confident: Tensor) -> None:
 
 
 @torch.no_grad()
-def average_(key: nn.Module, online: nn.Module, momentum: float) -> None:
+def average_(key: nn.Module, online: nn.Module, momentum: float | Tensor) -> None:
     """Move the key network's parameters towards the online ones, and no BatchNorm statistics."""
-    torch._foreach_lerp_(list(key.parameters()), list(online.parameters()), 1 - momentum)
+    behind: list[Tensor] = list(key.parameters())
+    ahead: list[Tensor] = list(online.parameters())
+    if not isinstance(momentum, Tensor):
+        torch._foreach_lerp_(behind, ahead, 1 - momentum)
+        return
+    gaps = torch._foreach_sub(ahead, behind)
+    torch._foreach_mul_(gaps, (1 - momentum).to(ahead[0]))
+    torch._foreach_add_(behind, gaps)
+
+
+def rising(momentum: float, step: Tensor) -> Tensor:
+    """The momentum at a step (): from a plain average of the first ones up to its own value."""
+    return ((step + 1) / (step + 10)).clamp(max=momentum)

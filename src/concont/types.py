@@ -30,6 +30,8 @@ class Batch:
     candidates: "Tensor"  # (B, C) bool; all True where the row is unlabelled
     views: Mapping[str, "Tensor"]  # name -> (B, channels, H, W) in [0, 1]
     truth: "Tensor"  # (B,) true labels, -1 unknown; for logging and for bounds that declare it
+    epoch: "Tensor"  # () which one this is, from 0
+    epochs: "Tensor"  # () of the whole run
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,11 @@ class Method(Protocol):
         ...
 
     @property
+    def momentum_rises(self) -> bool:
+        """Whether that pace is reached from 0, over the first steps."""
+        ...
+
+    @property
     def wants_unlabeled(self) -> bool:
         """Whether it is meant to see images without labels, unless the user says otherwise."""
         ...
@@ -105,14 +112,22 @@ class Method(Protocol):
         """
         ...
 
-    def init_state(self, rows: int, classes: int, dim: int) -> State:
-        """Everything that outlives a step, flat, so that saving it needs no knowledge of it."""
+    @property
+    def reads_truth(self) -> bool:
+        """Whether it learns from true labels: a bound, and no method."""
+        ...
+
+    def init_state(self, candidates: "Tensor", dim: int) -> State:
+        """Everything that outlives a step, flat, so that saving it needs no knowledge of it.
+
+        candidates (N, C) bool of all rows; dim: D of the embedding.
+        """
         ...
 
     def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
         """The loss of a batch; reads `state`, writes nothing."""
         ...
 
-    def commit(self, state: State, out: StepOut) -> None:
-        """Write `out.memory` into `state`, in place, after the optimiser's step."""
+    def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
+        """Write what is to be kept into `state`, in place, after the optimiser's step."""
         ...

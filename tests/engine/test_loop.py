@@ -1,14 +1,18 @@
 import copy
 import itertools
+from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 import torch
 
 from concont.config import resolve
 from concont.data.sources import from_arrays
-from concont.engine.loop import cosine, evaluate, fit
+from concont.engine.loop import evaluate, fit, rate
 from concont.engine.setup import prepare
+from concont.methods.partial import Partial
 from concont.runs import RunFolder
+from concont.settings import Optimizer
 
 
 def job(arrays, config, **sections):
@@ -24,19 +28,61 @@ def weights(ready):
     return torch.cat([p.flatten() for p in ready.state.nets.online.state_dict().values()])
 
 
-def test_the_cosine_falls_from_one_to_zero():
-    assert [cosine(s, 4) for s in range(5)] == pytest.approx(
-        [1, 0.853553, 0.5, 0.146447, 0], abs=1e-6
-    )
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("cosine", [1, 0.853553, 0.5, 0.146447, 0]),
+        ("steps", [1, 1, 0.1, 0.01, 0.01]),  # at a half and at three quarters
+        ("halving", [1, 0.5**1.25, 0.5**2.5, 0.5**3.75, 0.5**5]),
+        ("constant", [1, 1, 1, 1, 1]),
+    ],
+)
+def test_the_schedules(schedule, expected):
+    optimizer = Optimizer(lr=3.0, schedule=schedule)
+    found = [rate(optimizer, quarters / 4) / 3 for quarters in range(5)]
+    assert found == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_learning_rate_follows_the_cosine(toy_arrays, toy_config):
-    ready = job(toy_arrays, toy_config)
+def test_the_steps_fall_at_whole_epochs_whatever_the_length():
+    optimizer = Optimizer(lr=1.0, schedule="steps")
+    for epochs, steps in ((4, 7), (8, 3), (200, 11)):
+        total = epochs * steps
+        rates = [rate(optimizer, step / total) for step in range(total)]
+        drops = [step for step in range(1, total) if rates[step] != rates[step - 1]]
+        assert drops == [total // 2, total * 3 // 4]
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "steps", "halving", "constant"])
+def test_the_learning_rate_follows_its_schedule(toy_arrays, toy_config, schedule):
+    ready = job(toy_arrays, toy_config, optimizer={"schedule": schedule})
     rates = [
         ready.state.optimizer.param_groups[0]["lr"]
         for _ in fit(ready.settings, ready.state, ready.data, ready.order, ready.test)
     ]
-    assert rates == pytest.approx([0.05 * cosine(step, 6) for step in range(6)])
+    assert rates == pytest.approx([rate(ready.settings.optimizer, step / 6) for step in range(6)])
+    assert rates[0] == 0.05
+
+
+class Noting(Partial):
+    """Notes which epoch it is told, of how many."""
+
+    seen: ClassVar = []
+
+    def losses(self, nets, state, batch):
+        Noting.seen.append((batch.epoch.item(), batch.epochs.item()))
+        return super().losses(nets, state, batch)
+
+
+def test_the_method_is_told_the_epoch_also_after_a_resume(toy_arrays, toy_config):
+    Noting.seen = []
+    ready = job(toy_arrays, toy_config, train={"epochs": 4})
+    settings = replace(ready.settings, method=Noting())
+    assert ready.order.steps == 2
+    steps = fit(settings, ready.state, ready.data, ready.order, ready.test)
+    list(itertools.islice(steps, 3))
+    steps.close()
+    list(fit(settings, ready.state, ready.data, ready.order, ready.test))
+    assert Noting.seen == [(epoch, 4) for epoch in (0, 0, 1, 1, 2, 2, 3, 3)]
 
 
 def test_each_accuracy_is_its_own_networks(toy_arrays, toy_config):
@@ -169,6 +215,15 @@ def test_a_method_without_a_key_network(toy_arrays, toy_config):
     assert row["loss_contrast"] is None
     assert row["thresholds"] is None
     assert list(ready.state.nets.modules) == ["online"]
+
+
+def test_a_row_has_the_thresholds_that_decide(toy_arrays, toy_config):
+    toy_config["method"] |= {"balance": "cpl", "threshold": 0.8}
+    ready = job(toy_arrays, toy_config)
+    thresholds = run(ready)[-1].row["thresholds"]
+    assert thresholds == ready.state.memory["tau"].tolist()
+    assert 0 <= min(thresholds) <= max(thresholds) <= 0.8 + 1e-6
+    assert thresholds != pytest.approx([0.8, 0.8])  # but lowered
 
 
 def test_learning_lowers_the_loss_and_finds_the_classes(toy_arrays, toy_config):

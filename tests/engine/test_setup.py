@@ -1,4 +1,5 @@
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,6 +41,48 @@ def test_true_label_selection_needs_every_label(toy_arrays, toy_config):
     toy_config["data"] = {}
     with pytest.raises(UsageError, match="needs the true label of every training image"):
         prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"labeled": 0.2, "ambiguity": 0.6},
+        {"labeled": 4, "unlabeled": False},
+        {"unlabeled": True, "ambiguity": 0.1, "at_least_two": True},
+        {"candidates": "nowhere.npz"},
+    ],
+)
+def test_the_bound_sees_every_image_whatever_the_problem(toy_arrays, toy_config, data):
+    toy_config |= {"method": {"name": "supervised"}, "data": data}
+    job = prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    assert job.problem.rows.tolist() == list(range(40))
+    assert job.problem.truth.tolist() == toy_arrays["y_train"].tolist()
+    kept = job.settings.data
+    assert kept == replace(resolve({**toy_config, "data": {}}).data, unlabeled=True)
+    assert job.order.steps == 40 // 16
+
+
+@pytest.mark.parametrize("own_sets", [False, True])
+def test_the_bound_needs_every_label(toy_arrays, toy_config, own_sets):
+    toy_config |= {"method": {"name": "supervised"}, "data": {}}
+    toy_arrays["y_train"] = np.where(np.arange(40) == 3, -1, toy_arrays["y_train"])
+    if own_sets:  # a candidate set is no label
+        toy_arrays["candidates"] = np.ones((40, 2), bool)
+        toy_arrays["candidates"][:, 1] = toy_arrays["y_train"] == 1
+    with pytest.raises(UsageError) as caught:
+        prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    assert str(caught.value) == "this bound needs the true label of every training image"
+
+
+def test_tables_of_all_rows_lie_beside_the_candidate_sets(toy_arrays, toy_config):
+    toy_config["method"] = {"name": "pico", "queue": 32}
+    job = prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    sets = torch.from_numpy(job.problem.candidates)
+    table = job.state.memory["confidence"]
+    assert torch.equal(table, sets / sets.sum(dim=1, keepdim=True))
+    assert job.state.memory["prototypes"].shape == (2, 8)  # classes, embedding
+    assert len(table) == len(job.data.candidates) == 20  # without the unlabelled
 
 
 def test_the_optimiser_is_the_one_that_was_asked_for(toy_arrays, toy_config):

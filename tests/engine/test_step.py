@@ -13,6 +13,7 @@ from concont.engine.step import Step
 from concont.nets.network import skip_idle_
 from concont.runs import RunFolder
 from concont.types import Batch
+from toys import EVERY, small_queue
 
 TOLERANCE = 1e-5  # compiled kernels round differently, and twenty steps carry that on
 needs_compiler = pytest.mark.skipif(
@@ -49,14 +50,15 @@ class ByHand:
     """A step in plain torch, optimiser and average spelled out."""
 
     def __init__(self, ready):
-        self.job, self.speed = ready, {}
+        self.job, self.speed, self.steps = ready, {}, 0
 
-    def __call__(self, rows, images, lr):
+    def __call__(self, rows, images, lr, epoch):
         settings, state, data = self.job.settings, self.job.state, self.job.data
         method, options, modules = settings.method, settings.optimizer, state.nets.modules
         draws = draw(settings.views, method.views, len(rows), state.views)
         views = render(images, settings.views, draws)
-        batch = Batch(rows, data.candidates[rows], views, data.truth[rows])
+        clock = torch.tensor(float(epoch)), torch.tensor(float(settings.train.epochs))
+        batch = Batch(rows, data.candidates[rows], views, data.truth[rows], *clock)
         out = method.losses(state.nets, state.memory, batch)
         weights = list(modules["online"].parameters())
         for place, pull in enumerate(torch.autograd.grad(out.total, weights, allow_unused=True)):
@@ -70,25 +72,36 @@ class ByHand:
                 weights[place].add_(now, alpha=-lr)
         with torch.no_grad():
             if method.key_momentum is not None:
-                for key, weight in zip(modules["key"].parameters(), weights, strict=True):
-                    key.lerp_(weight, 1 - method.key_momentum)
-            method.commit(state.memory, out)
+                self.average(zip(modules["key"].parameters(), weights, strict=True), method)
+            method.commit(state.nets, state.memory, batch, out)
             state.meter.add(out)
+        self.steps += 1
+
+    def average(self, pairs, method):
+        rises = (self.steps + 1) / (self.steps + 10)
+        for key, weight in pairs:
+            if method.momentum_rises:
+                key.add_((weight - key) * (1 - min(method.key_momentum, rises)))
+            else:
+                key.lerp_(weight, 1 - method.key_momentum)
 
 
-METHODS = [{"name": "concont", "queue": 24, "momentum": 0.9}, {"name": "partial"}]
+METHODS = {
+    **{name: small_queue(method) for name, method in EVERY.items()},
+    "rising": {"name": "concont", "queue": 24, "momentum": 0.2, "momentum_rises": True},
+}
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method["name"])
-def test_a_step_is_the_one_written_by_hand_bit_for_bit(toy_arrays, toy_config, method):
-    toy_config["method"] = method
+@pytest.mark.parametrize("name", METHODS)
+def test_a_step_is_the_one_written_by_hand_bit_for_bit(toy_arrays, toy_config, name):
+    toy_config["method"] = METHODS[name]
     one, two = job(toy_arrays, toy_config), job(toy_arrays, toy_config)
     step, by_hand = Step(one.settings, one.state, one.data, fast=False), ByHand(two)
     plan = torch.cat([one.order.epoch(0), one.order.epoch(1)])
     start = contents(one.state)
     for number, (rows, images) in enumerate(zip(plan, one.data.images.batches(plan), strict=True)):
         for each in (step, by_hand):
-            each(rows, images, 0.1 / (number + 1))
+            each(rows, images, 0.1 / (number + 1), epoch=number // one.order.steps)
     found, expected = contents(one.state), contents(two.state)
     assert [name for name in found if not torch.equal(found[name], expected[name])] == []
     assert not torch.equal(start["online.classifier.weight"], found["online.classifier.weight"])
@@ -134,7 +147,7 @@ def test_on_a_cpu_nothing_is_compiled_unless_asked_for(toy_arrays, toy_config, m
     go(job(toy_arrays, toy_config), fast=None, steps=1)
     assert asked == []
     go(job(toy_arrays, toy_config, train={"compile": True}), fast=None, steps=1)
-    assert len(asked) == 5  # three stages of the views, the losses, what is noted
+    assert len(asked) == 6  # four stages of the views, the losses, what is noted
 
 
 def fallen_back(caplog):
@@ -152,17 +165,19 @@ def traced(monkeypatch):
     torch.compiler.reset()
 
 
+@pytest.mark.parametrize("name", ["concont", "dpll-controlled", "pico", "lws"])
 def test_no_part_of_a_step_breaks_the_graph_or_is_compiled_twice(
-    toy_arrays, toy_config, traced, caplog
+    toy_arrays, toy_config, traced, caplog, name
 ):
+    toy_config["method"] = METHODS[name]
     ready = job(toy_arrays, toy_config, views={"strong": {"cutout": [2, 3]}})
     _, step = go(ready, fast=True, steps=1)
     assert fallen_back(caplog) == []
     rows = ready.order.epoch(1)[:1]
     (images,) = ready.data.images.batches(rows)
     with torch._dynamo.config.patch(error_on_recompile=True):
-        for lr in (0.04, 0.03):
-            step(rows[0], images, lr)
+        for epoch, lr in enumerate((0.04, 0.03)):
+            step(rows[0], images, lr, epoch + 1)
 
 
 @needs_compiler

@@ -1,5 +1,5 @@
 import itertools
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ import torch.nn.functional as F
 import oracles
 from concont.methods.concont import ConCont
 from concont.types import Nets
-from toys import B, C, D, LinearNet, OnePass, partial_last, problem
+from toys import B, C, D, LinearNet, N, OnePass, double, near, partial_last, problem
 
 QUEUE = 7
 
@@ -16,14 +16,16 @@ QUEUE = 7
 def filled(method, seed=1):
     """A state in mid-run: other thresholds, four of seven slots filled."""
     generator = torch.Generator().manual_seed(seed)
-    state = method.init_state(B, C, D)
-    state = {k: v.double() if v.is_floating_point() else v for k, v in state.items()}
+    state = double(method.init_state(torch.ones(B, C).bool(), D))
     state["tau"] += torch.tensor([-0.1, 0.1, -0.2, 0.05], dtype=torch.float64)
     z = F.normalize(torch.randn(4, D, generator=generator, dtype=torch.float64), dim=1)
     state["queue_z"][:4] = z
     state["queue_label"][:4] = torch.tensor([0, 1, 2, 2])
     state["queue_confident"][:4] = torch.tensor([True, False, True, True])
     state["queue_next"].fill_(4)
+    if method.balance == "da":  # predictions have leaned to the first classes
+        lean = torch.tensor([0.5, 0.3, 0.15, 0.05], dtype=torch.float64)
+        state["means"][:100] = lean
     return state
 
 
@@ -34,15 +36,21 @@ def expected_terms(method, nets, state, batch):
     teacher = nets.key if method.teacher == "momentum" else nets.online
     weak = nets.online.logits(flat["weak"]).tolist()
     probs = [oracles.softmax(row) for row in teacher.logits(flat["weak"]).tolist()]
+    if method.balance == "da":
+        probs = oracles.alignment(probs, state["means"].tolist())
     candidates, tau = batch.candidates.tolist(), state["tau"].tolist()
     scores, labels = oracles.partial_confidence(probs, candidates, method.score_weights)
     confident = [s >= tau[j] for s, j in zip(scores, labels, strict=True)]
 
+    everything = method.part_loss == "uniform" and method.part_rows == "all"
     rows = {
         "partial": oracles.partial_cross_entropy,
         "uniform": oracles.uniform_cross_entropy,
         "none": lambda *_: [0.0] * B,
     }[method.part_loss](weak, candidates)
+    if everything:
+        uniform = [[m / sum(row) for m in row] for row in candidates]
+        rows = oracles.soft_cross_entropy(weak, uniform)
     n_partial = sum(not all(row) for row in candidates)
     part = sum(rows) / (n_partial if method.part_mean == "partial" else B)
 
@@ -58,14 +66,20 @@ def expected_terms(method, nets, state, batch):
     keys = nets.key.embed(flat[key_view]).tolist() + state["queue_z"].tolist()
     key_labels = anchors + state["queue_label"].tolist()
     key_confident = confident + state["queue_confident"].tolist()
+    queries = nets.online.embed(flat["strong"]).tolist()
+    if method.contrast_set == "queries":
+        keys, key_labels = keys + queries, key_labels + anchors
+        key_confident = key_confident + confident
     valid = [label != -1 for label in key_labels]
     positive, negative = oracles.contrast(
         method.selection, anchors, confident, key_labels, key_confident, valid, range(B)
     )
+    for i in range(B):  # where queries are keys: never itself
+        for chosen in (positive, negative):
+            chosen[i].discard(B + QUEUE + i)
     masks = [
         [[k in row for k in range(len(keys))] for row in chosen] for chosen in (positive, negative)
     ]
-    queries = nets.online.embed(flat["strong"]).tolist()
     contrast = sum(oracles.contrastive(queries, keys, *masks, method.temperature)) / B
     return {"loss_part": part, "loss_reg": reg, "loss_contrast": contrast}, labels, confident
 
@@ -82,9 +96,23 @@ VARIANTS += [
 VARIANTS += [replace(VARIANTS[0], part_loss=p) for p in ("uniform", "none")]
 VARIANTS += [replace(VARIANTS[0], part_mean="partial", label_weight=0.5, repr_weight=2.0)]
 VARIANTS += [replace(VARIANTS[0], score_weights=(0.0, 1.0, 0.5), temperature=0.5)]
+VARIANTS += [replace(v, balance=b) for v in VARIANTS[:2] for b in ("fixed", "da", "cpl")]
+VARIANTS += [replace(VARIANTS[0], part_loss="uniform", part_rows="all")]
+VARIANTS += [
+    replace(VARIANTS[0], contrast_set="queries", selection=s, branches=b)
+    for s in ("ours", "hcpn", "supcon", "unsupcon")
+    for b in ("three", "two")
+]
 
 
-@pytest.mark.parametrize("method", VARIANTS, ids=lambda m: f"{m.branches}-{m.teacher}-{m.pseudo}")
+def describe(method):
+    """What is not as by default."""
+    defaults = ConCont(queue=QUEUE)
+    values = {f.name: getattr(method, f.name) for f in fields(method)}
+    return "-".join(str(v) for n, v in values.items() if v != getattr(defaults, n)) or "default"
+
+
+@pytest.mark.parametrize("method", VARIANTS, ids=describe)
 def test_losses_match_the_oracle(method):
     nets, state, batch = Nets(LinearNet(2), LinearNet(3)), filled(method), problem()
     terms, labels, confident = expected_terms(method, nets, state, batch)
@@ -94,9 +122,9 @@ def test_losses_match_the_oracle(method):
     total = terms["loss_part"]
     total += method.label_weight * terms["loss_reg"] + method.repr_weight * terms["loss_contrast"]
     assert out.total.item() == pytest.approx(total, abs=1e-9)
-    assert 0 < sum(confident) < B  # both kinds of row were there
-    assert out.memory["pseudo"].tolist() == labels
-    assert out.memory["confident"].tolist() == confident
+    assert 0 < sum(confident) < B or method.balance == "cpl"  # both kinds of row were there
+    assert out.memory["verdict_label"].tolist() == labels
+    assert out.memory["verdict_confident"].tolist() == confident
 
 
 def test_losses_write_nothing_and_commit_moves_thresholds_and_queue():
@@ -106,8 +134,11 @@ def test_losses_write_nothing_and_commit_moves_thresholds_and_queue():
     out = method.losses(nets, state, batch)
     assert all(torch.equal(state[name], before[name]) for name in state)
 
-    method.commit(state, out)
-    labels, confident = out.memory["pseudo"].tolist(), out.memory["confident"].tolist()
+    method.commit(nets, state, batch, out)
+    labels, confident = (
+        out.memory["verdict_label"].tolist(),
+        out.memory["verdict_confident"].tolist(),
+    )
     tau = oracles.thresholds(before["tau"].tolist(), labels, confident, 0.5, 0.95, 1.0)
     assert state["tau"].tolist() == pytest.approx(tau)
     newest = [4, 5, 6, 0, 1, 2]  # slots, from queue_next on and around
@@ -122,9 +153,12 @@ def test_true_labels_drive_the_masks_and_never_the_thresholds():
     nets, state, batch = Nets(LinearNet(2), LinearNet(3)), filled(method), problem()
     before = state["tau"].tolist()
     out = method.losses(nets, state, batch)
-    assert out.memory["pseudo"].tolist() != batch.truth.tolist()
-    method.commit(state, out)
-    pseudo, confident = out.memory["pseudo"].tolist(), out.memory["confident"].tolist()
+    assert out.memory["verdict_label"].tolist() != batch.truth.tolist()
+    method.commit(nets, state, batch, out)
+    pseudo, confident = (
+        out.memory["verdict_label"].tolist(),
+        out.memory["verdict_confident"].tolist(),
+    )
     expected = oracles.thresholds(before, pseudo, confident, 0.5, 0.95, 1.0)
     assert state["tau"].tolist() == pytest.approx(expected)
     assert state["queue_label"][[4, 5, 6, 0, 1, 2]].tolist() == batch.truth.tolist()
@@ -134,8 +168,70 @@ def test_fixed_balance_leaves_the_thresholds():
     method = replace(VARIANTS[0], balance="fixed")
     state = filled(method)
     before = state["tau"].clone()
-    method.commit(state, method.losses(Nets(LinearNet(2), LinearNet(3)), state, problem()))
+    nets, batch = Nets(LinearNet(2), LinearNet(3)), problem()
+    method.commit(nets, state, batch, method.losses(nets, state, batch))
     assert torch.equal(before, state["tau"])
+
+
+@pytest.mark.parametrize("pseudo", ["hard", "soft"])
+def test_aligned_probabilities_give_the_pseudo_labels_and_the_targets(pseudo):
+    """A lean that the alignment takes away turns labels over, and the strong view follows."""
+    method = ConCont(queue=QUEUE, balance="da", pseudo=pseudo, threshold=0.5)
+    nets, batch = Nets(LinearNet(2), LinearNet(3)), problem()
+    state = filled(method)
+    state["means"][:] = torch.tensor([0.9, 0.09, 0.009, 0.001], dtype=torch.float64)
+    state["tau"].zero_()  # every row counts
+    out = method.losses(nets, state, batch)
+    given = nets.online.logits(batch.views["weak"].flatten(1)).softmax(dim=1)
+    aligned = given / state["means"][0]
+    inside = aligned / aligned.sum(dim=1, keepdim=True) * batch.candidates
+    label = inside.argmax(dim=1)
+    assert out.memory["verdict_label"].tolist() == label.tolist()
+    assert label.tolist() != (given * batch.candidates).argmax(dim=1).tolist()
+    soft = inside / inside.sum(dim=1, keepdim=True)
+    target = soft if pseudo == "soft" else F.one_hot(label, C).double()
+    strong = nets.online.logits(batch.views["strong"].flatten(1)).log_softmax(dim=1)
+    expected = F.kl_div(strong, target, reduction="batchmean")
+    assert out.terms["loss_reg"].item() == pytest.approx(expected.item())
+    before = state["means"].clone()
+    method.commit(nets, state, batch, out)
+    assert torch.allclose(state["means"][0], given.mean(dim=0))  # not the aligned ones
+    assert torch.equal(state["means"][1:], before[1:])
+    assert state["means_next"] == 1
+
+
+def test_a_curriculum_takes_in_every_row_at_first_and_remembers_those_that_passed():
+    method = ConCont(queue=QUEUE, balance="cpl")
+    nets, batch = Nets(LinearNet(2), LinearNet(3)), problem()
+    batch = replace(batch, index=torch.tensor([9, 3, 5, 0, 1, 7]))
+    state = double(method.init_state(torch.ones(N, C).bool(), D))
+    out = method.losses(nets, state, batch)
+    assert out.memory["verdict_confident"].all()
+    method.commit(nets, state, batch, out)
+    score, label = out.memory["verdict_score"], out.memory["verdict_label"]
+    passed = torch.full((N,), -1)
+    passed[batch.index[score >= 0.8]] = label[score >= 0.8]
+    assert 0 < (passed >= 0).sum() < B
+    assert torch.equal(state["passed"], passed)
+    kept = {row: j for row, j in enumerate(passed.tolist()) if j >= 0}
+    assert near(state["tau"], oracles.curriculum(0.8, kept, N, C), 1e-6)
+
+
+def test_queries_as_keys_learn_too():
+    method = replace(VARIANTS[0], contrast_set="queries", selection="unsupcon", part_loss="none")
+    method = replace(method, label_weight=0.0, repr_weight=1.0)
+    nets, batch, state = Nets(LinearNet(2), LinearNet(3)), problem(), filled(method)
+    batch.views["strong"].requires_grad_()
+    (found,) = torch.autograd.grad(method.losses(nets, state, batch).total, batch.views["strong"])
+    queries = nets.online.embed(batch.views["strong"].flatten(1))
+    keys = nets.key.embed(batch.views["strong2"].flatten(1))
+    every = torch.cat([keys, state["queue_z"][:4], queries])
+    score = queries @ every.T / method.temperature
+    itself = torch.zeros(B, len(every)).bool()
+    itself[torch.arange(B), torch.arange(B) + B + 4] = True
+    loss = F.cross_entropy(score.masked_fill(itself, -torch.inf), torch.arange(B))
+    (expected,) = torch.autograd.grad(loss, batch.views["strong"])
+    assert torch.allclose(found, expected)
 
 
 def test_both_online_views_pass_as_one_batch():
@@ -161,11 +257,12 @@ def test_no_gradient_flows_through_pseudo_labels_or_keys():
     assert batch.views["strong2"].grad is None
 
 
-@pytest.mark.parametrize("method", VARIANTS, ids=lambda m: f"{m.branches}-{m.teacher}-{m.pseudo}")
+@pytest.mark.parametrize("method", VARIANTS, ids=describe)
 def test_the_pass_begins_with_the_rows_that_carry_no_loss(method):
     nets, (batch, partial) = Nets(OnePass(2), LinearNet(3)), partial_last(problem())
     idle = method.idle(B, partial)
-    assert idle == (B if method.part_loss == "none" else B - partial) > 0
+    whole = method.part_rows == "all"  # every row carries a loss
+    assert idle == (B if method.part_loss == "none" else 0 if whole else B - partial)
     method.losses(nets, filled(method), batch).total.backward()
     carries = nets.online.rows.grad.flatten(1).any(dim=1)
     assert not carries[:idle].any()
@@ -178,7 +275,7 @@ def test_metrics_count_what_is_known():
     batch = problem()
     batch.truth[:3] = -1
     out = method.losses(Nets(LinearNet(2), LinearNet(3)), filled(method), batch)
-    label, confident = out.memory["pseudo"], out.memory["confident"]
+    label, confident = out.memory["verdict_label"], out.memory["verdict_confident"]
     right = (label == batch.truth) & (batch.truth >= 0)
     assert [x.item() for x in out.metrics["confident"]] == [confident.sum().item(), B]
     assert [x.item() for x in out.metrics["pseudo_accuracy"]] == [right.sum().item(), 3]

@@ -21,7 +21,7 @@ def test_the_loss_is_the_mean_of_eq_1_on_the_weak_view(mean):
 def test_it_needs_one_view_and_no_memory():
     method = Partial()
     assert method.views == ("weak",)
-    assert method.init_state(10, 3, 4) == {}
+    assert method.init_state(problem().candidates, 4) == {}
     assert method.key_momentum is None
 
 

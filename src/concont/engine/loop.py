@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from concont.data.order import Order
 from concont.engine.evaluate import TestSet, accuracy
 from concont.engine.state import TrainState
 from concont.engine.step import Step
-from concont.settings import Settings
+from concont.settings import Optimizer, Settings
 
 Row = dict[str, Any]
 
@@ -29,9 +29,17 @@ class Progress:
     row: Row | None = None  # the line of metrics, where the run was evaluated
 
 
-def cosine(step: int, total: int) -> float:
-    """The learning rate's factor at a step: from 1 to 0 over the run, whatever its length."""
-    return 0.5 * (1 + math.cos(math.pi * step / total))
+SCHEDULES: dict[str, Callable[[float], float]] = {
+    "cosine": lambda done: 0.5 * (1 + math.cos(math.pi * done)),
+    "steps": lambda done: 0.1 ** ((done >= 0.5) + (done >= 0.75)),
+    "halving": lambda done: 0.5 ** (5 * done),
+    "constant": lambda done: 1.0,
+}
+
+
+def rate(optimizer: Optimizer, done: float) -> float:
+    """The learning rate when this share of the run is done, whatever its length."""
+    return optimizer.lr * SCHEDULES[optimizer.schedule](done)
 
 
 def fit(
@@ -55,8 +63,8 @@ def fit(
         if rows is None or position == 0:
             plan = order.epoch(epoch)
             rows, images = plan.to(device), data.images.batches(plan[position:])
-        lr, began = settings.optimizer.lr * cosine(state.step, total), time.perf_counter()
-        step(rows[position], next(images), lr)
+        lr, began = rate(settings.optimizer, state.step / total), time.perf_counter()
+        step(rows[position], next(images), lr, epoch)
 
         epoch_end = position == order.steps - 1
         if device.type == "cpu" or epoch_end or phase == "first_step":

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,10 @@ def prepare(
     if speed.wanted(settings, device):
         speed.get_ready()
     dataset = data or sources.load(settings.data.source, settings.data.root)
+    if settings.method.reads_truth:  # a bound: every image, with its true label
+        everything = replace(settings.data, labeled=None, ambiguity=None, unlabeled=True)
+        everything = replace(everything, at_least_two=False, candidates=None)
+        settings = replace(settings, data=everything)
     problem = pose(dataset, settings.data)
     _refuse(settings, problem)
     if train.deterministic:
@@ -91,18 +95,16 @@ def prepare(
         TrainingSet.of(problem, device, train.memory_share),
         order,
         TestSet.of(problem, device, train.memory_share),
-        start(settings, online, len(problem.rows), classes, device),
+        start(settings, online, torch.from_numpy(problem.candidates).to(device)),
         resumed,
     )
 
 
-def start(
-    settings: Settings, online: Network, rows: int, classes: int, device: torch.device
-) -> TrainState:
-    """The state of a run before its first step."""
-    method, options = settings.method, settings.optimizer
+def start(settings: Settings, online: Network, candidates: Tensor) -> TrainState:
+    """The state of a run before its first step, on the device of the candidate sets (N, C)."""
+    method, options, device = settings.method, settings.optimizer, candidates.device
     nets = with_key(online, method.key_momentum)
-    memory = method.init_state(rows, classes, settings.model.embedding)
+    memory = method.init_state(candidates, settings.model.embedding)
     return TrainState(
         nets=nets,
         optimizer=torch.optim.SGD(
@@ -171,8 +173,9 @@ def _restore(job: Job, saved: dict[str, Any]) -> None:
 
 
 def _refuse(settings: Settings, problem: Problem) -> None:
-    if getattr(settings.method, "selection", None) == "true" and (problem.truth < 0).any():
-        raise UsageError("method.selection true needs the true label of every training image")
+    bound = settings.method.reads_truth or getattr(settings.method, "selection", None) == "true"
+    if bound and (problem.truth < 0).any():
+        raise UsageError("this bound needs the true label of every training image")
     if len(problem.rows) < 2 or settings.train.batch_size < 2:
         raise UsageError("BatchNorm needs at least two rows in a batch; there is one")
     height, width = problem.images.shape[1:3]

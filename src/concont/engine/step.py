@@ -10,9 +10,9 @@ from concont.data.batches import TrainingSet
 from concont.engine.meter import Meter
 from concont.engine.speed import Captured, compiled, wanted
 from concont.engine.state import TrainState
-from concont.memory import average_
+from concont.memory import average_, rising
 from concont.settings import Settings
-from concont.types import Batch, State, StepOut
+from concont.types import Batch, Nets, State, StepOut
 
 Draws = Mapping[str, Tensor]
 
@@ -30,22 +30,24 @@ class Step:
         fast = wanted(settings, data.device) if fast is None else fast
         method, said = settings.method, set[str]()
 
-        def note(memory: State, meter: Meter, out: StepOut) -> None:
-            method.commit(memory, out)
+        def note(nets: Nets, memory: State, meter: Meter, batch: Batch, out: StepOut) -> None:
+            method.commit(nets, memory, batch, out)
             meter.add(out)
 
         self.stages = Stages(lambda stage: compiled(stage, fast, said))
         self.losses = compiled(method.losses, fast, said)
         self.note = compiled(note, fast, said)
+        self.clock = torch.tensor([0.0, settings.train.epochs], device=data.device)
         self.run: Callable[[Tensor, Tensor, Draws], None] = self.update
         # A user's own network may do in Python what a graph would not do again: unless asked for.
         foreign = any(getattr(m, "foreign", False) for m in state.nets.modules.values())
         if fast and data.device.type == "cuda" and (settings.train.compile or not foreign):
             self.run = Captured(self.update)
 
-    def __call__(self, index: Tensor, images: Tensor, lr: float) -> None:
+    def __call__(self, index: Tensor, images: Tensor, lr: float, epoch: int = 0) -> None:
         """One step on the rows `index` (B,) and their uint8 images."""
         state, settings = self.state, self.settings
+        self.clock[0].fill_(epoch)
         draws = draw(settings.views, settings.method.views, len(index), state.views)
         self.set_rate(lr)
         self.run(index, images, draws)
@@ -63,24 +65,31 @@ class Step:
         """The views that the method wants."""
         return self.stages.render(images, self.settings.views, draws)
 
+    def batch(self, index: Tensor, views: Mapping[str, Tensor]) -> Batch:
+        """What the method is given of the rows `index` (B,)."""
+        data, (epoch, epochs) = self.data, self.clock.unbind()
+        return Batch(index, data.candidates[index], views, data.truth[index], epoch, epochs)
+
     def update(self, index: Tensor, images: Tensor, draws: Draws) -> None:
         """All that a step does on the device; nothing in it waits for the device."""
-        state, data = self.state, self.data
+        state = self.state
         with torch.no_grad():
             views = self.see(images, draws)
-        batch = Batch(index, data.candidates[index], views, data.truth[index])
+        batch = self.batch(index, views)
         out = self.learn(batch)
         with torch.no_grad():
-            self.note(state.memory, state.meter, out)
+            self.note(state.nets, state.memory, state.meter, batch, out)
 
     def learn(self, batch: Batch) -> StepOut:
         """Losses, backward pass, optimiser, momentum network."""
-        state, momentum = self.state, self.settings.method.key_momentum
+        state, method = self.state, self.settings.method
         out = self.losses(state.nets, state.memory, batch)
         state.optimizer.zero_grad()  # there are gradients only if capturing the last step failed
         out.total.backward()  # type: ignore[no-untyped-call]
         state.optimizer.step()
         state.optimizer.zero_grad()  # a graph is captured without any
+        momentum = method.key_momentum
         if momentum is not None:
-            average_(state.nets.modules["key"], state.nets.modules["online"], momentum)
+            pace = rising(momentum, state.meter.steps) if method.momentum_rises else momentum
+            average_(state.nets.modules["key"], state.nets.modules["online"], pace)
         return out

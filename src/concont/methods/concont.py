@@ -7,20 +7,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from concont.balance import AdaptiveThresholds
+from concont.balance import make_balance, refuse_outside
 from concont.contrast import contrast_masks
-from concont.controller import Verdict, judge
+from concont.controller import Controller, Verdict
 from concont.losses import (
     PART_MEANS,
     consistency_loss,
     contrastive_loss,
     partial_cross_entropy,
     uniform_cross_entropy,
+    uniform_cross_entropy_of_all,
 )
 from concont.memory import EMPTY, empty_queue, push_
 from concont.types import Batch, Count, Fraction, Nets, NonNegative, Positive, State, StepOut
 
-PART_LOSSES = {"partial": partial_cross_entropy, "uniform": uniform_cross_entropy}
+PART_LOSSES = {
+    ("partial", "partial"): partial_cross_entropy,
+    ("partial", "all"): partial_cross_entropy,  # 0 where every class is a candidate, either way
+    ("uniform", "partial"): uniform_cross_entropy,
+    ("uniform", "all"): uniform_cross_entropy_of_all,
+}
 
 
 @dataclass(frozen=True)
@@ -30,30 +36,32 @@ class ConCont:
     name: Literal["concont"] = "concont"
     branches: Literal["three", "two"] = "three"
     part_loss: Literal["partial", "uniform", "none"] = "partial"
+    part_rows: Literal["partial", "all"] = "partial"  # whom a uniform part loss holds
     part_mean: Literal["batch", "partial"] = "batch"
     label_weight: NonNegative = 1.0  # lambda in Eq. 5
     repr_weight: NonNegative = 0.1  # mu in Eq. 5
     pseudo: Literal["hard", "soft"] = "hard"
     teacher: Literal["online", "momentum"] = "online"  # whose weak view gives the pseudo-labels
     score_weights: tuple[NonNegative, NonNegative, NonNegative] = (1.0, 1.0, 1.0)  # Eq. 2
-    balance: Literal["adaptive", "fixed"] = "adaptive"
+    balance: Literal["adaptive", "da", "cpl", "fixed"] = "adaptive"
     threshold: NonNegative = 0.8  # tau at the start
     threshold_lower: NonNegative = 0.5  # tau_l in Eq. 8
     threshold_upper: NonNegative = 0.95  # tau_u in Eq. 8
     threshold_rate: NonNegative = 1.0  # gamma in Eq. 7
     selection: Literal["ours", "hcp", "hcpn", "supcon", "unsupcon", "true"] = "ours"
+    contrast_set: Literal["keys", "queries"] = "keys"  # queries: the batch's other ones too
     temperature: Positive = 0.07  # t in Eq. 4
     queue: Count = 8192
     momentum: Fraction = 0.999  # of the key network
+    momentum_rises: bool = False  # to that value, from a plain average of the first steps
 
     wants_unlabeled = True
+    reads_truth = False
 
     def __post_init__(self) -> None:
-        if not self.threshold_lower <= self.threshold <= self.threshold_upper:
-            raise ValueError(
-                f"threshold {self.threshold} must lie in threshold_lower..threshold_upper, "
-                f"{self.threshold_lower}..{self.threshold_upper}"
-            )
+        refuse_outside(self.threshold, self.threshold_lower, self.threshold_upper)
+        if self.part_rows == "all" and self.part_mean == "partial":
+            raise ValueError("part_rows all and part_mean partial contradict each other")
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -67,11 +75,20 @@ class ConCont:
 
     def idle(self, batch: int, partial: int) -> int:
         """The weak rows without a candidate set, which Eq. 1 leaves at 0."""
+        if self.part_loss == "uniform" and self.part_rows == "all":
+            return 0
         return batch if self.part_loss == "none" else batch - partial
 
-    def init_state(self, rows: int, classes: int, dim: int) -> State:
-        """One threshold a class, and an empty queue of keys."""
-        return {"tau": torch.full((classes,), self.threshold), **empty_queue(self.queue, dim)}
+    @property
+    def controller(self) -> Controller:
+        """Who is confident."""
+        limits = (self.threshold_lower, self.threshold_upper, self.threshold_rate)
+        balance = make_balance(self.balance, self.threshold, *limits)
+        return Controller(balance, self.score_weights)
+
+    def init_state(self, candidates: Tensor, dim: int) -> State:
+        """What the controller remembers, and an empty queue of keys."""
+        return {**self.controller.init_state(*candidates.shape), **empty_queue(self.queue, dim)}
 
     def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
         """Eqs. 1-5 on one batch."""
@@ -83,8 +100,8 @@ class ConCont:
 
         guess = logits_weak.detach() if teacher_logits is None else teacher_logits
         probs = guess.softmax(dim=1)
-        verdict = judge(probs, batch.candidates, state["tau"], self.score_weights)  # Eq. 2
-        target = self._target(probs, batch.candidates, verdict)
+        verdict = self.controller.judge(probs, batch.candidates, state)  # Eq. 2
+        target = self._target(batch.candidates, verdict)
         labels = batch.truth if self.selection == "true" else verdict.label
 
         part = self._part(logits_weak, batch.candidates)  # Eq. 1
@@ -100,28 +117,14 @@ class ConCont:
                 "loss_contrast": repr_level.detach(),
             },
             metrics=_quality(verdict, batch.truth),
-            memory={
-                "keys": keys,
-                "label": labels,
-                "confident": verdict.confident,
-                "pseudo": verdict.label,
-            },
+            memory={"keys": keys, "label": labels, **verdict.memory},
         )
 
-    def commit(self, state: State, out: StepOut) -> None:
+    def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
         """Move the thresholds (Eqs. 7, 8) and queue the keys."""
         memory = out.memory
-        if self.balance == "adaptive":
-            thresholds = AdaptiveThresholds(
-                len(state["tau"]),
-                self.threshold,
-                self.threshold_lower,
-                self.threshold_upper,
-                self.threshold_rate,
-                values=state["tau"],
-            )
-            thresholds.update(memory["pseudo"], memory["confident"])
-        push_(state, memory["keys"], memory["label"], memory["confident"])
+        self.controller.update(state, batch.index, memory)
+        push_(state, memory["keys"], memory["label"], memory["verdict_confident"])
 
     def _key_pass(self, nets: Nets, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Keys z' (B, D), and the momentum network's weak logits where it is the teacher."""
@@ -134,12 +137,12 @@ class ConCont:
             logits = nets.key.logits(features["weak"]) if self.teacher == "momentum" else None
             return nets.key.embed(features[key_view]), logits
 
-    def _target(self, probs: Tensor, candidates: Tensor, verdict: Verdict) -> Tensor:
+    def _target(self, candidates: Tensor, verdict: Verdict) -> Tensor:
         """What the strong view is held against (B, C): one-hot, or the masked distribution."""
-        hard = F.one_hot(verdict.label, candidates.shape[1]).to(probs.dtype)
+        hard = F.one_hot(verdict.label, candidates.shape[1]).to(verdict.probs.dtype)
         if self.pseudo == "hard":
             return hard
-        inside = probs * candidates
+        inside = verdict.probs * candidates
         mass = inside.sum(dim=1, keepdim=True)
         return torch.where(mass > 0, inside / mass, hard)
 
@@ -147,25 +150,32 @@ class ConCont:
         """Eq. 1, or what an ablation puts in its place."""
         if self.part_loss == "none":
             return logits.new_zeros(())
-        rows = PART_LOSSES[self.part_loss](logits, candidates)
+        rows = PART_LOSSES[self.part_loss, self.part_rows](logits, candidates)
         return PART_MEANS[self.part_mean](rows, candidates)
 
     def _contrast(
         self, queries: Tensor, keys: Tensor, labels: Tensor, verdict: Verdict, state: State
     ) -> Tensor:
-        """Eq. 4 (B,) against this batch's keys, then the queue's."""
-        key_labels = torch.cat([labels, state["queue_label"]])  # (K,)
+        """Eq. 4 (B,) against this batch's keys, the queue's, and where asked for its queries."""
+        z, key_labels = [keys, state["queue_z"]], [labels, state["queue_label"]]
+        sure = [verdict.confident, state["queue_confident"]]
+        if self.contrast_set == "queries":
+            z, key_labels, sure = [*z, queries], [*key_labels, labels], [*sure, verdict.confident]
+        own = torch.arange(len(labels), device=labels.device)
         positive, negative = contrast_masks(
             self.selection,
             labels,
             verdict.confident,
-            key_labels,
-            torch.cat([verdict.confident, state["queue_confident"]]),
-            key_valid=key_labels != EMPTY,
-            own_key=torch.arange(len(labels), device=labels.device),
+            torch.cat(key_labels),
+            torch.cat(sure),
+            key_valid=torch.cat(key_labels) != EMPTY,
+            own_key=own,
         )
-        all_keys = torch.cat([keys, state["queue_z"]])  # (K, D)
-        return contrastive_loss(queries, all_keys, positive, negative, self.temperature)
+        if self.contrast_set == "queries":  # but for the anchor itself
+            itself = own + len(labels) + len(state["queue_label"])
+            other = torch.arange(positive.shape[1], device=labels.device) != itself[:, None]
+            positive, negative = positive & other, negative & other
+        return contrastive_loss(queries, torch.cat(z), positive, negative, self.temperature)
 
 
 def _quality(verdict: Verdict, truth: Tensor) -> dict[str, tuple[Tensor, Tensor]]:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from torch import Tensor
+
 from concont.losses import PART_MEANS, partial_cross_entropy
 from concont.types import Batch, Nets, State, StepOut
 
@@ -16,13 +18,15 @@ class Partial:
 
     views = ("weak",)
     key_momentum = None
+    momentum_rises = False
     wants_unlabeled = False
+    reads_truth = False
 
     def idle(self, batch: int, partial: int) -> int:
         """The rows without a candidate set."""
         return batch - partial
 
-    def init_state(self, rows: int, classes: int, dim: int) -> State:
+    def init_state(self, candidates: Tensor, dim: int) -> State:
         """Nothing outlives a step."""
         return {}
 
@@ -33,5 +37,5 @@ class Partial:
         loss = PART_MEANS[self.part_mean](rows, batch.candidates)
         return StepOut(total=loss, terms={"loss_part": loss.detach()})
 
-    def commit(self, state: State, out: StepOut) -> None:
+    def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
         """Nothing to store."""

@@ -1,0 +1,83 @@
+"""DPLL (Wu et al. 2022): consistency of three views with a conformal label distribution."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from concont.balance import make_balance, refuse_outside
+from concont.controller import Controller
+from concont.losses import inside_softmax, outside_cross_entropy
+from concont.types import Batch, Nets, NonNegative, Positive, State, StepOut
+
+
+@dataclass(frozen=True)
+class Dpll:
+    """No mass outside the set, and all views near the label distribution of the last visit."""
+
+    name: Literal["dpll"] = "dpll"
+    weight: NonNegative = 1.0  # lambda: of the consistency, once it has ramped up
+    ramp: Positive = 0.5  # share of the run over which it does
+    controlled: bool = False  # ConCont's controller decides which rows are held to be consistent
+    balance: Literal["adaptive", "da", "cpl", "fixed"] = "adaptive"
+    threshold: NonNegative = 0.8
+    threshold_lower: NonNegative = 0.5
+    threshold_upper: NonNegative = 0.95
+    threshold_rate: NonNegative = 1.0
+
+    views = ("weak", "strong", "strong2")
+    key_momentum = None
+    momentum_rises = False
+    wants_unlabeled = False
+    reads_truth = False
+
+    def __post_init__(self) -> None:
+        if self.controlled:
+            refuse_outside(self.threshold, self.threshold_lower, self.threshold_upper)
+
+    @property
+    def controller(self) -> Controller:
+        """Who is confident."""
+        limits = (self.threshold_lower, self.threshold_upper, self.threshold_rate)
+        return Controller(make_balance(self.balance, self.threshold, *limits))
+
+    def idle(self, batch: int, partial: int) -> int:
+        """Every row learns, in every view."""
+        return 0
+
+    def init_state(self, candidates: Tensor, dim: int) -> State:
+        """The conformal distribution of each row, uniform over its candidates at first."""
+        state = {"conformal": candidates / candidates.sum(dim=1, keepdim=True)}
+        return state | (self.controller.init_state(*candidates.shape) if self.controlled else {})
+
+    def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
+        """The candidate term on the weak view, and the divergence of all three."""
+        features = nets.online.features(*(batch.views[name] for name in self.views))
+        log_probs = [nets.online.logits(view).log_softmax(dim=1) for view in features]
+        outside = outside_cross_entropy(log_probs[0], batch.candidates).mean()
+
+        target = state["conformal"][batch.index]
+        entropy = torch.special.entr(target).sum(dim=1)
+        apart = sum(-(target * view).sum(dim=1) - entropy for view in log_probs)  # (B,)
+        memory = {}
+        if self.controlled:
+            verdict = self.controller.judge(target, batch.candidates, state)
+            apart = torch.where(verdict.confident, apart, 0.0)
+            memory = verdict.memory
+        divergence = torch.as_tensor(apart).mean()
+        ramp = (batch.epoch / (self.ramp * batch.epochs)).clamp(max=1)
+
+        together = torch.stack([view.detach() for view in log_probs]).mean(dim=0)
+        memory["conformal"] = inside_softmax(together, batch.candidates)
+        return StepOut(
+            total=outside + self.weight * ramp * divergence,
+            terms={"loss_part": outside.detach(), "loss_reg": divergence.detach()},
+            memory=memory,
+        )
+
+    def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
+        """The rows' new distributions, whatever the verdict; then the thresholds."""
+        state["conformal"].index_copy_(0, batch.index, out.memory["conformal"])
+        if self.controlled:
+            self.controller.update(state, batch.index, out.memory)

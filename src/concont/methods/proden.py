@@ -1,0 +1,42 @@
+"""PRODEN (Lv et al. 2020): each row's labels are weighted by what the network made of them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from concont.losses import inside_softmax, soft_cross_entropy
+from concont.types import Batch, Nets, State, StepOut
+
+
+@dataclass(frozen=True)
+class Proden:
+    """Cross-entropy to the weights that the row's last visit left."""
+
+    name: Literal["proden"] = "proden"
+
+    views = ("weak",)
+    key_momentum = None
+    momentum_rises = False
+    wants_unlabeled = False
+    reads_truth = False
+
+    def idle(self, batch: int, partial: int) -> int:
+        """Every row learns, unlabelled ones from themselves."""
+        return 0
+
+    def init_state(self, candidates: Tensor, dim: int) -> State:
+        """Equal weights for the candidates."""
+        return {"weights": candidates / candidates.sum(dim=1, keepdim=True)}
+
+    def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
+        """The mean over the batch; the next weights come from the same pass."""
+        (features,) = nets.online.features(batch.views["weak"])
+        logits = nets.online.logits(features)
+        loss = soft_cross_entropy(logits, state["weights"][batch.index]).mean()
+        weights = inside_softmax(logits.detach(), batch.candidates)
+        return StepOut(loss, terms={"loss_part": loss.detach()}, memory={"weights": weights})
+
+    def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
+        """The rows' new weights."""
+        state["weights"].index_copy_(0, batch.index, out.memory["weights"])

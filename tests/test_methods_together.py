@@ -1,0 +1,148 @@
+"""Every method learns from digits, and goes on after a stop as if there had been none."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import concont
+from concont.config import resolve
+from concont.engine.run import execute
+from concont.engine.setup import prepare, reopen
+from concont.errors import Interrupted
+from concont.losses import inside_softmax, soft_cross_entropy
+from concont.methods import METHODS
+from concont.runs import RunFolder
+from concont.types import Share, StepOut
+from toys import EVERY
+
+pytestmark = pytest.mark.slow
+ROWS, CLASSES = 1437, 10
+LABELED = 718  # half of them
+TABLES = {  # kept for every row
+    "concont-cpl": {"passed": ()},
+    "dpll": {"conformal": (CLASSES,)},
+    "dpll-controlled": {"conformal": (CLASSES,)},
+    "dpll-cpl": {"conformal": (CLASSES,), "passed": ()},
+    "pico": {"confidence": (CLASSES,)},
+    "pico-unlabeled": {"confidence": (CLASSES,)},
+    "proden": {"weights": (CLASSES,)},
+    "lws": {"weights": (CLASSES,)},
+    "own": {"table": (CLASSES,)},
+}
+SYSTEMS = {**EVERY, "pico-unlabeled": EVERY["pico"], "own": {"name": "own"}}
+ALL_ROWS = ("dpll-controlled", "dpll-cpl", "pico-unlabeled", "own")  # beside those that want them
+
+
+@dataclass(frozen=True)
+class Own:
+    """A method of a user's own: labels that follow the network slowly."""
+
+    name: Literal["own"] = "own"
+    pace: Share = 0.9
+
+    views = ("weak",)
+    key_momentum = None
+    momentum_rises = False
+    wants_unlabeled = False
+    reads_truth = False
+
+    def idle(self, batch, partial):
+        return 0
+
+    def init_state(self, candidates, dim):
+        return {"table": candidates / candidates.sum(dim=1, keepdim=True)}
+
+    def losses(self, nets, state, batch):
+        (features,) = nets.online.features(batch.views["weak"])
+        logits = nets.online.logits(features)
+        before = state["table"][batch.index]
+        now = torch.lerp(inside_softmax(logits.detach(), batch.candidates), before, self.pace)
+        loss = soft_cross_entropy(logits, now).mean()
+        return StepOut(loss, terms={"loss_part": loss.detach()}, memory={"table": now})
+
+    def commit(self, nets, state, batch, out):
+        state["table"].index_copy_(0, batch.index, out.memory["table"])
+
+
+@pytest.fixture(autouse=True)
+def _own(monkeypatch):
+    monkeypatch.setitem(METHODS, "own", Own)
+
+
+QUICK = {  # settings for a hundred steps instead of a hundred thousand
+    "concont": {"queue": 256, "momentum": 0.9},
+    "pico": {
+        "queue": 256,
+        "momentum": 0.9,
+        "repr_weight": 0.1,
+        "prototype_momentum": 0.9,
+        "confidence_momentum": [0.9, 0.5],
+    },
+    "dpll": {"threshold": 0.5, "threshold_lower": 0.3, "threshold_upper": 0.8},
+}
+RATES = {"dpll": 0.1, "lws": 0.2}
+
+
+def config(system):
+    """Short, but long enough to learn; the views are those of the recipe for digits."""
+    name = SYSTEMS[system]["name"]
+    everything = METHODS[name].wants_unlabeled or system in ALL_ROWS
+    return {
+        "data": {"source": "digits", "labeled": 0.5, "ambiguity": 0.3, "unlabeled": everything},
+        "model": {"name": "small", "width": 8, "hidden": 32, "embedding": 16},
+        "method": {**QUICK.get(name, {}), **SYSTEMS[system]},
+        "optimizer": {"lr": RATES.get(name, 0.05)},
+        "train": {
+            "epochs": 7 if everything else 12,
+            "batch_size": 64,
+            "evaluate_every": 4,
+            "checkpoint_every": 1000,
+            "device": "cpu",
+        },
+    }
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_it_learns_and_goes_on_after_a_stop_as_if_there_had_been_none(tmp_path, system):
+    run = concont.train(config(system), out=tmp_path / "whole")
+    assert run.summary["accuracy_last"] > 0.5  # of ten classes
+
+    job = prepare(resolve(config(system)), RunFolder(tmp_path / "run"))
+    middle = job.total_steps // 2 + 3  # of an epoch, and after PiCO's first
+    assert middle % job.order.steps != 0
+    with pytest.raises(Interrupted):
+        for _ in execute(job, stop=lambda: job.state.step == middle):
+            pass
+    again = reopen(job.folder)
+    assert again.state.step == middle
+    for _ in execute(again):
+        pass
+    found, expected = (
+        load_file(tmp_path / name / "model.safetensors") for name in ("run", "whole")
+    )
+    assert [name for name in expected if not torch.equal(found[name], expected[name])] == []
+
+    kept, whole = (
+        torch.load(tmp_path / name / "checkpoint.pt", weights_only=True)["memory"]
+        for name in ("run", "whole")
+    )
+    assert [name for name in whole if not torch.equal(kept[name], whole[name])] == []
+    rows = ROWS if job.settings.data.unlabeled else LABELED
+    tables = {n: tuple(t.shape) for n, t in kept.items() if t.ndim and len(t) in (ROWS, LABELED)}
+    assert tables == {n: (rows, *rest) for n, rest in TABLES.get(system, {}).items()}
+    assert len(job.problem.rows) == rows
+
+
+def test_the_bound_is_the_same_whatever_sets_are_asked_for(tmp_path):
+    plain = config("supervised")
+    plain["train"]["epochs"] = 2
+    ends = []
+    for name, data in {"few": {"labeled": 50, "ambiguity": 0.8}, "all": {}}.items():
+        own = {**plain, "data": {"source": "digits", **data}}
+        run = concont.train(own, out=tmp_path / name)
+        ends.append((run.summary["settings_hash"], run.summary["accuracy_last"]))
+        assert run.data["n_train"] == ROWS
+    assert ends[0] == ends[1]
