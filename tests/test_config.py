@@ -3,7 +3,15 @@ from dataclasses import asdict, replace
 import pytest
 import yaml
 
-from concont.config import check, merge, parse_assignments, recipe_names, resolve, write_yaml
+from concont.config import (
+    check,
+    merge,
+    parse_assignments,
+    recipe_names,
+    resolve,
+    row_names,
+    write_yaml,
+)
 from concont.errors import UsageError
 from concont.methods.concont import ConCont
 from concont.methods.partial import Partial
@@ -72,7 +80,7 @@ def test_every_shipped_recipe_is_valid_and_reads_back(name, tmp_path):
         ("data.labeled=1.5", "labeled is 1.5; it must be a share"),
         ("data.unlabeled=1", "data.unlabeled is 1: .*boolean"),
         ("method.selection=best", "method.selection is \"best\": .*'ours', 'hcp'"),
-        ("method.name=pico", "method.name is 'pico'; it must be one of concont, partial"),
+        ("method.name=picco", "method.name is 'picco'; it must be one of concont, dpll"),
         ("method.threshold=0.1", "method: threshold 0.1 must lie in"),
         ("views.strong.operations=[spin]", 'views.strong.operations.0 is "spin"'),
         ("views.strong.crop=[1,0.5]", "views.strong: crop is 1 to 0.5; give the smaller first"),
@@ -165,3 +173,50 @@ def test_a_missing_or_broken_recipe(tmp_path):
         resolve({}, recipe=str(bad))
     with pytest.raises(UsageError, match="section train is 5"):
         check({"train": 5})
+
+
+@pytest.mark.parametrize("data", ["cifar10", "cifar100", "svhn"])
+@pytest.mark.parametrize("row", row_names())
+def test_every_row_of_the_papers_tables_can_be_laid_on_a_data_set(data, row, tmp_path):
+    settings = resolve({"data": {"source": data}}, row)
+    assert settings.recipe == f"{data}+{row}"
+    copy = tmp_path / "copy.yaml"
+    copy.write_text(write_yaml(settings))
+    assert resolve({}, str(copy)).hash() == settings.hash()
+
+
+def test_rows_differ_from_each_other_and_from_the_recipe():
+    hashes = {row: resolve({}, f"cifar10+{row}").hash() for row in row_names()}
+    assert len({*hashes.values(), resolve({}, "cifar10").hash()}) == len(hashes) + 1
+
+
+def test_a_row_changes_what_it_names_and_keeps_the_rest():
+    plain, row = resolve({}, "cifar100"), resolve({}, "cifar100+two-branch")
+    assert row.method == replace(plain.method, branches="two")
+    assert replace(row, method=plain.method, recipe="cifar100") == plain
+    starred = resolve({}, "cifar100+dpll-controller")
+    assert starred.method.controlled
+    assert starred.data.unlabeled is True
+    assert starred.method.threshold == 0.6  # the data's
+    assert resolve({}, "cifar100+dpll").data.unlabeled is False
+
+
+def test_another_method_brings_its_own_views_and_optimiser_to_the_papers_data():
+    pico = resolve({"method": {"name": "pico"}}, "cifar10")
+    assert (pico.model.embedding, pico.views.weak.jitter) == (128, (0.4, 0.4, 0.4, 0.1))
+    assert pico.train.skip_idle is False
+    dpll = resolve({"method": {"name": "dpll"}}, "svhn")
+    assert (dpll.views.flip, dpll.views.weak.pad, dpll.views.strong.policy) == (False, 0, "svhn")
+    assert dpll.views.weak.crop == dpll.views.weak.ratio == (1, 1)  # the image as it is
+    assert (dpll.optimizer.lr, dpll.optimizer.schedule) == (0.1, "steps")
+    on_digits = resolve({"method": {"name": "dpll"}, "data": {"source": "digits"}})
+    assert on_digits.views == resolve({}, "digits").views
+    chosen = resolve({"method": {"name": "pico"}}, "cifar10", ["optimizer.lr=0.5"])
+    assert chosen.optimizer.lr == 0.5
+
+
+def test_two_recipes_to_begin_with_are_refused():
+    with pytest.raises(UsageError, match="cifar10 and svhn cannot both be begun with"):
+        resolve({}, "cifar10+svhn")
+    with pytest.raises(UsageError, match="nor a row"):
+        resolve({}, "two-brunch")

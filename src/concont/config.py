@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from concont.errors import UsageError
 from concont.methods import METHODS
 from concont.settings import (
-    STRONG_VARIANTS,
+    NAMED_VIEWS,
     Data,
     Model,
     Optimizer,
@@ -33,6 +33,7 @@ SECTIONS: dict[str, type] = {
     "train": Train,
 }
 Plain = dict[str, Any]
+PAPER = ("cifar10", "cifar100", "svhn")
 
 
 class _Loader(yaml.SafeLoader):
@@ -76,7 +77,8 @@ def read_recipe(name: str) -> Plain:
             raise UsageError(f"recipe {name} is not text in UTF-8") from None
     else:
         raise UsageError(
-            f"no recipe {name!r}: neither a file nor one of {', '.join(recipe_names())}"
+            f"no recipe {name!r}: neither a file nor one of {', '.join(recipe_names())}, "
+            f"nor a row: {', '.join(row_names())}"
         )
     content = read_yaml(text, f"recipe {name}")
     if not isinstance(content, dict):
@@ -113,28 +115,86 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Plain:
 def resolve(
     flags: Mapping[str, Any], recipe: str | None = None, assignments: Iterable[str] = ()
 ) -> Settings:
-    """The settings of a run: defaults, then the recipe, then flags and `--set`."""
+    """The settings of a run: defaults, then the recipe, then flags and `--set`.
+
+    A recipe is a data set's, a row of the paper's tables laid on it, both joined by `+`, or a file.
+    """
     asked = expand(merge(flags, parse_assignments(assignments)))
     source = _section(asked, "data").get("source")
-    name = recipe or (source if source in recipe_names() else "default")
+    own = source if source in recipe_names() else "default"
+    name, rows = _layers(recipe, own)
+    over = expand(merge(_overlaid(rows), asked))
     base = expand(read_recipe(name))
-    chosen = _section(asked, "method").get("name")
-    if chosen is not None and chosen != _section(base, "method").get("name", "concont"):
-        base = {**base, "method": {}}  # a recipe's method settings are those of its own method
-    settings = check({**merge(base, asked), "recipe": _label(name)})
+    chosen = _section(over, "method").get("name")
+    if isinstance(chosen, str) and chosen != _section(base, "method").get("name", "concont"):
+        base = expand(_for_method(base, chosen, name))
+    label = "+".join([_label(name), *rows])
+    settings = check({**merge(base, over), "recipe": label})
     return replace(settings, data=_absolute(settings.data))
 
 
+def row_names() -> list[str]:
+    """The rows of the paper's tables that can be laid on a recipe."""
+    return list(_overlay("rows"))
+
+
+def _layers(recipe: str | None, own: str) -> tuple[str, list[str]]:
+    """The recipe to begin with, and the rows to lay on it."""
+    if recipe is None or Path(recipe).is_file():
+        return recipe or own, []
+    parts = recipe.split("+")
+    rows = [part for part in parts if part in row_names()]
+    bases = [part for part in parts if part not in rows]
+    if len(bases) > 1:
+        raise UsageError(f"recipe {recipe}: {' and '.join(bases)} cannot both be begun with")
+    return (bases[0] if bases else own), rows
+
+
+def _overlay(name: str) -> Plain:
+    folder = resources.files("concont.recipes") / "overlays"
+    content: Plain = read_yaml((folder / f"{name}.yaml").read_text("utf-8"), name)
+    return content
+
+
+def _overlaid(rows: list[str]) -> Plain:
+    known, result = _overlay("rows"), Plain()
+    for row in rows:
+        result = merge(result, known[row])
+    return result
+
+
+def _for_method(base: Plain, method: str, recipe: str) -> Plain:
+    """A recipe for another method than its own.
+
+    Its method settings go, but for thresholds, which are the data's. On the paper's data sets the
+    method's own views, optimiser and batch are laid on it.
+    """
+    taken = {f.name for f in fields(METHODS[method])} if method in METHODS else set()  # type: ignore[arg-type]
+    kept = {
+        key: value
+        for key, value in _section(base, "method").items()
+        if key.startswith("threshold") and key in taken
+    }
+    base = {**base, "method": kept}
+    if recipe not in PAPER:
+        return base
+    wanted = _overlay("methods").get(method, {})
+    return merge(merge(base, expand(wanted.get("any", {}))), expand(wanted.get(recipe, {})))
+
+
 def expand(plain: Plain) -> Plain:
-    """The same with the name of a strong view replaced by all of its values."""
-    name = _section(plain, "views").get("strong")
-    if not isinstance(name, str):
-        return plain
-    if name not in STRONG_VARIANTS:
-        raise UsageError(
-            f"views.strong is {name!r}; it must be one of {', '.join(STRONG_VARIANTS)}, or settings"
-        )
-    return merge(plain, {"views": {"strong": asdict(STRONG_VARIANTS[name])}})
+    """The same with the names of views replaced by all of their values."""
+    values = {}
+    for kind, variants in NAMED_VIEWS.items():
+        name = _section(plain, "views").get(kind)
+        if not isinstance(name, str):
+            continue
+        if name not in variants:
+            raise UsageError(
+                f"views.{kind} is {name!r}; it must be one of {', '.join(variants)}, or settings"
+            )
+        values[kind] = asdict(variants[name])
+    return merge(plain, {"views": values}) if values else plain
 
 
 def _absolute(data: Data) -> Data:

@@ -24,7 +24,9 @@ def train(
     recipe: Annotated[
         str | None, typer.Option(help="Settings by name or YAML file; by default the data's own.")
     ] = None,
-    method: Annotated[str | None, typer.Option(help="concont or partial.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="concont, dpll, pico, supervised, partial, proden or lws.")
+    ] = None,
     labeled: Annotated[
         float | None,
         typer.Option(help="Images that keep a candidate set: a share up to 1, or a count."),
