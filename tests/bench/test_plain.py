@@ -189,7 +189,8 @@ def test_it_is_the_step_of_training_on_the_same_views(ready):
     state, other = ready.state, copy.deepcopy(ready.state.nets)
     before, batch = copy.deepcopy(state.memory), next(iter(batches_of(ready)))
     index, views = batch
-    rows = Batch(index, ready.data.candidates[index], views, ready.data.truth[index])
+    clock = torch.tensor([0.0, 3.0]).unbind()  # of three epochs the first
+    rows = Batch(index, ready.data.candidates[index], views, ready.data.truth[index], *clock)
     out = ready.settings.method.losses(other, before, rows)
     out.total.backward()
     torch.optim.SGD(other.online.parameters(), lr=0.05, weight_decay=1e-3).step()
@@ -197,7 +198,7 @@ def test_it_is_the_step_of_training_on_the_same_views(ready):
     assert loss.item() == pytest.approx(out.total.item(), rel=1e-5)
     assert torch.allclose(weights(state.nets.online), weights(other.online), atol=1e-6)
     with torch.no_grad():
-        ready.settings.method.commit(before, out)
+        ready.settings.method.commit(other, before, rows, out)
     for name, tensor in before.items():
         assert torch.allclose(state.memory[name], tensor, atol=1e-5)
 

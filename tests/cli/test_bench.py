@@ -5,7 +5,18 @@ import pytest
 import concont
 from processes import concont as command
 
-SMALL = ["--device", "cpu", "--image-size", "16", "--images", "64", "--batch", "16", "--steps", "2"]
+SMALL = [
+    "--device",
+    "cpu",
+    "--image-size",
+    "16",
+    "--images",
+    "200",
+    "--batch",
+    "16",
+    "--steps",
+    "2",
+]
 
 
 @pytest.mark.slow
@@ -27,6 +38,17 @@ def test_the_views_of_a_batch_come_faster_than_image_by_image():
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     assert figures["plain_views_ms"] >= 1.5 * figures["views_ms"]
+
+
+@pytest.mark.slow
+def test_the_steps_of_several_methods_in_one_table():
+    done = command("bench", *SMALL, "--methods", "pico,lws", "--set", "model.width=4")
+    assert done.returncode == 0, done.stderr
+    rows = [line.replace("│", " ").split() for line in done.stdout.splitlines()]
+    assert [row[:2] for row in rows if row and row[0] in ("pico", "lws")] == [
+        ["pico", "16"],
+        ["lws", "16"],
+    ]
 
 
 @pytest.mark.slow

@@ -168,21 +168,22 @@ class PlainStep:
         job = self.job
         with _tf32(self.precision == "float32"):
             self.step.set_rate(job.settings.optimizer.lr)
-            out = self.step.learn(self._batch(index, views))
+            batch = self._batch(index, views)
+            out = self.step.learn(batch)
             with torch.no_grad():
-                job.settings.method.commit(job.state.memory, out)
+                job.settings.method.commit(job.state.nets, job.state.memory, batch, out)
         job.state.step += 1
         return out.total.detach()
 
     def _batch(self, index: Tensor, views: Mapping[str, Tensor]) -> Batch:
-        data, rows = self.job.data, index.to(self.device, non_blocking=True)
+        rows = index.to(self.device, non_blocking=True)
         placed = {
             name: view.to(self.device, non_blocking=True).contiguous(
                 memory_format=torch.channels_last
             )
             for name, view in views.items()
         }
-        return Batch(rows, data.candidates[rows], placed, data.truth[rows])
+        return self.step.batch(rows, placed)
 
 
 def plain_views_ms(

@@ -1,6 +1,7 @@
 """The figures of `concont bench`: the step, the plain way beside it, the machine's own rate."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
@@ -53,6 +54,15 @@ def bench(settings: Settings, rows: int, size: int, calls: int, plain: bool) -> 
         "environment": environment(device),
     }
     return figures | (time_plain(settings, data, calls) if plain else {})
+
+
+def compare(each: Mapping[str, Settings], rows: int, size: int, calls: int) -> list[dict[str, Any]]:
+    """The step of several methods, each with its own views, at the first one's batch size."""
+    batch = next(iter(each.values())).train.batch_size
+    return [
+        bench(replace(s, train=replace(s.train, batch_size=batch)), rows, size, calls, plain=False)
+        for s in each.values()
+    ]
 
 
 def time_plain(settings: Settings, data: Dataset, calls: int) -> dict[str, Any]:

@@ -24,7 +24,10 @@ def bench(
         str | None,
         typer.Option(help="Settings by name or YAML file; cifar10, on a CPU its small network."),
     ] = None,
-    method: Annotated[str | None, typer.Option(help="concont or partial.")] = None,
+    method: Annotated[str | None, typer.Option(help="concont, or another by name.")] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Time the steps of these, joined by commas, or of all.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
     compile_: Annotated[
         bool | None,
@@ -60,9 +63,11 @@ def bench(
         figures, show = describe_run(RunFolder(run), passing), _show_run
     else:
         from concont.bench.report import bench as measure
+        from concont.bench.report import compare
         from concont.bench.scaling import scaling as grow
-        from concont.config import resolve
+        from concont.config import merge, resolve
         from concont.engine.setup import choose_device
+        from concont.methods import METHODS
 
         given: dict[str, dict[str, Any]] = {
             "method": {"name": method},
@@ -77,10 +82,16 @@ def bench(
         chosen = [a for a in small if batch is None or "batch" not in a] + (assignments or [])
         settings = resolve(flags, recipe or "cifar10", chosen)
         calls = (100 if on_gpu else 5) if steps is None else steps
+        rows = (50_000 if on_gpu else 2_000) if images is None else images
         if scaling:
             figures, show = grow(settings, calls), _show_scaling
+        elif methods is not None:
+            each = {
+                name: resolve(merge(flags, {"method": {"name": name}}), recipe or "cifar10", chosen)
+                for name in (METHODS if methods == "all" else methods.split(","))
+            }
+            figures, show = compare(each, rows, image_size, calls), _show_methods
         else:
-            rows = (50_000 if on_gpu else 2_000) if images is None else images
             figures, show = measure(settings, rows, image_size, calls, plain), _show
     if as_json:
         typer.echo(json.dumps(figures))
@@ -132,6 +143,20 @@ def _show(figures: dict[str, Any]) -> None:
         )
     for line in lines:
         screen.print(line, highlight=False, soft_wrap=True)
+
+
+def _show_methods(rows: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    first = rows[0]
+    title = f"{first['network']}, {first['image_size']} x {first['image_size']}, {first['device']}"
+    table = Table(title=f"A step of each method, {title}")
+    for name in ("method", "batch", "ms a step", "views, ms", "first step, s"):
+        table.add_column(name, justify="left" if name == "method" else "right")
+    for row in rows:
+        times = (f"{row[key]:.2f}" for key in ("step_ms", "views_ms", "first_step_s"))
+        table.add_row(row["method"], str(row["batch"]), *times)
+    console().print(table)
 
 
 def _cache(warm: bool | None) -> str:
