@@ -218,5 +218,7 @@ def test_another_method_brings_its_own_views_and_optimiser_to_the_papers_data():
 def test_two_recipes_to_begin_with_are_refused():
     with pytest.raises(UsageError, match="cifar10 and svhn cannot both be begun with"):
         resolve({}, "cifar10+svhn")
+    with pytest.raises(UsageError, match="dpll and pico are rows of different methods"):
+        resolve({}, "cifar10+dpll+pico")
     with pytest.raises(UsageError, match="nor a row"):
         resolve({}, "two-brunch")

@@ -158,6 +158,8 @@ def _overlay(name: str) -> Plain:
 
 def _overlaid(rows: list[str]) -> Plain:
     known, result = _overlay("rows"), Plain()
+    if len({known[row]["method"]["name"] for row in rows}) > 1:
+        raise UsageError(f"{' and '.join(rows)} are rows of different methods")
     for row in rows:
         result = merge(result, known[row])
     return result

@@ -76,6 +76,26 @@ class Nets:
         return found
 
 
+class Simple:
+    """What a method has unless it says otherwise; a base for the simple ones."""
+
+    key_momentum: float | None = None
+    momentum_rises = False
+    wants_unlabeled = False
+    reads_truth = False
+
+    def idle(self, batch: int, partial: int) -> int:
+        """Every row learns."""
+        return 0
+
+    def init_state(self, candidates: "Tensor", dim: int) -> State:
+        """Nothing outlives a step."""
+        return {}
+
+    def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
+        """Nothing to store."""
+
+
 @runtime_checkable
 class Method(Protocol):
     """A frozen dataclass of hyper-parameters that turns a batch into a loss."""

@@ -8,8 +8,9 @@ import torch
 from sklearn.datasets import load_sample_images
 
 from concont.augment import ops, policies
-from concont.augment.views import apply_view, n_draws
+from concont.augment.views import n_draws
 from concont.settings import View
+from draws import apply_view
 
 PHOTOS = np.stack([photo[100:228:4, 200:328:4] for photo in load_sample_images().images])
 REAL = torch.from_numpy(PHOTOS).permute(0, 3, 1, 2).clamp(min=1)  # (2, 3, 32, 32), no black

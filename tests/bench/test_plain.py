@@ -36,15 +36,6 @@ def one_image(channels=3):
     return torch.from_numpy(random_images(1, channels)[0]).permute(2, 0, 1)
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Batches this small are slower on more, and far slower on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture
 def ready(toy_arrays, toy_config):
     return prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))

@@ -8,14 +8,6 @@ from concont.config import resolve
 SMALL = {"model": {"name": "small", "width": 4}, "train": {"batch_size": 16, "device": "cpu"}}
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.fixture(scope="module")
 def settings():
     return resolve({**SMALL, "data": {"labeled": 0.5, "ambiguity": 0.3}})

@@ -31,11 +31,6 @@ def _widths(view: View) -> list[int]:
     return [CROP + FLIP, chosen, HOLE, TINT if tinted else 0]
 
 
-def apply_view(images: Tensor, view: View, flip: bool, uniforms: Tensor) -> Tensor:
-    """Views (B, channels, H, W) of images in [0, 1], from uniforms (B, n_draws)."""
-    return Stages().apply(images, view, flip, uniforms)
-
-
 class Stages:
     """A view in stages, each a pure function that `wrap` may compile.
 

@@ -9,11 +9,11 @@ from torch import Tensor
 from concont.balance import make_balance, refuse_outside
 from concont.controller import Controller
 from concont.losses import inside_softmax, outside_cross_entropy
-from concont.types import Batch, Nets, NonNegative, Positive, State, StepOut
+from concont.types import Batch, Nets, NonNegative, Positive, Simple, State, StepOut
 
 
 @dataclass(frozen=True)
-class Dpll:
+class Dpll(Simple):
     """No mass outside the set, and all views near the label distribution of the last visit."""
 
     name: Literal["dpll"] = "dpll"
@@ -27,10 +27,6 @@ class Dpll:
     threshold_rate: NonNegative = 1.0
 
     views = ("weak", "strong", "strong2")
-    key_momentum = None
-    momentum_rises = False
-    wants_unlabeled = False
-    reads_truth = False
 
     def __post_init__(self) -> None:
         if self.controlled:
@@ -41,10 +37,6 @@ class Dpll:
         """Who is confident."""
         limits = (self.threshold_lower, self.threshold_upper, self.threshold_rate)
         return Controller(make_balance(self.balance, self.threshold, *limits))
-
-    def idle(self, batch: int, partial: int) -> int:
-        """Every row learns, in every view."""
-        return 0
 
     def init_state(self, candidates: Tensor, dim: int) -> State:
         """The conformal distribution of each row, uniform over its candidates at first."""

@@ -7,25 +7,17 @@ import torch
 from torch import Tensor
 
 from concont.losses import inside_softmax
-from concont.types import Batch, Nets, NonNegative, State, StepOut
+from concont.types import Batch, Nets, NonNegative, Simple, State, StepOut
 
 
 @dataclass(frozen=True)
-class Lws:
+class Lws(Simple):
     """A sigmoid loss a label, weighted on each side of the candidate set."""
 
     name: Literal["lws"] = "lws"
     leverage: NonNegative = 1.0  # beta: what the labels outside count
 
     views = ("weak",)
-    key_momentum = None
-    momentum_rises = False
-    wants_unlabeled = False
-    reads_truth = False
-
-    def idle(self, batch: int, partial: int) -> int:
-        """Every row learns, unlabelled ones from themselves."""
-        return 0
 
     def init_state(self, candidates: Tensor, dim: int) -> State:
         """Equal weights for all labels."""

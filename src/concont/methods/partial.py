@@ -3,32 +3,22 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from torch import Tensor
-
 from concont.losses import PART_MEANS, partial_cross_entropy
-from concont.types import Batch, Nets, State, StepOut
+from concont.types import Batch, Nets, Simple, State, StepOut
 
 
 @dataclass(frozen=True)
-class Partial:
+class Partial(Simple):
     """Eq. 1 and nothing else."""
 
     name: Literal["partial"] = "partial"
     part_mean: Literal["batch", "partial"] = "batch"
 
     views = ("weak",)
-    key_momentum = None
-    momentum_rises = False
-    wants_unlabeled = False
-    reads_truth = False
 
     def idle(self, batch: int, partial: int) -> int:
         """The rows without a candidate set."""
         return batch - partial
-
-    def init_state(self, candidates: Tensor, dim: int) -> State:
-        """Nothing outlives a step."""
-        return {}
 
     def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
         """The mean of Eq. 1 over the batch, or over its partial rows."""
@@ -36,6 +26,3 @@ class Partial:
         rows = partial_cross_entropy(nets.online.logits(features), batch.candidates)
         loss = PART_MEANS[self.part_mean](rows, batch.candidates)
         return StepOut(total=loss, terms={"loss_part": loss.detach()})
-
-    def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
-        """Nothing to store."""

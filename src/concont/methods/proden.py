@@ -6,24 +6,16 @@ from typing import Literal
 from torch import Tensor
 
 from concont.losses import inside_softmax, soft_cross_entropy
-from concont.types import Batch, Nets, State, StepOut
+from concont.types import Batch, Nets, Simple, State, StepOut
 
 
 @dataclass(frozen=True)
-class Proden:
+class Proden(Simple):
     """Cross-entropy to the weights that the row's last visit left."""
 
     name: Literal["proden"] = "proden"
 
     views = ("weak",)
-    key_momentum = None
-    momentum_rises = False
-    wants_unlabeled = False
-    reads_truth = False
-
-    def idle(self, batch: int, partial: int) -> int:
-        """Every row learns, unlabelled ones from themselves."""
-        return 0
 
     def init_state(self, candidates: Tensor, dim: int) -> State:
         """Equal weights for the candidates."""
