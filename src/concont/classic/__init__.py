@@ -1,0 +1,1 @@
+"""The systems without a network: image descriptors, neighbour graphs, SSPL and PARM."""
