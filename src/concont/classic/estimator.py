@@ -1,0 +1,119 @@
+"""What SSPL and PARM share: the manners of a scikit-learn classifier, with candidate sets."""
+
+import math
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+FLOATS = (np.float64, np.float32)  # kept as given on a CPU; anything else becomes the first
+
+
+class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier of rows of features that learns from candidate sets.
+
+    device: `cpu`, `cuda`, or `auto`, a GPU where there is one.
+
+    A subclass gives `_fit` and `_scores`. What it keeps of the training rows it keeps as NumPy
+    arrays, and takes them to the device with `_tensor` when it needs them: a fitted classifier
+    can then be saved on a machine with a GPU and loaded on one without.
+    """
+
+    classes_: NDArray[Any]
+    n_features_in_: int
+
+    def __init__(self, device: str = "auto") -> None:
+        self.device = device
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn from rows X (N, D) and the candidate sets y of each.
+
+        y (N, C) bool, or 0 and 1: a row that is all true is unlabelled, and one without any is
+        refused; classes are then 0 to C - 1. Or y (N,): plain labels, each a set of one.
+        """
+        shape = np.asarray(y).shape
+        matrix = len(shape) == 2 and shape[1] > 1
+        x, given = validate_data(self, X, y, dtype=FLOATS, multi_output=matrix)
+        self.classes_, sets = _of_matrix(given) if matrix else _of_labels(given)
+        if len(self.classes_) < 2:
+            raise ValueError("y names one class alone: there is nothing to tell apart")
+        if sets.all(axis=1).all():
+            raise ValueError("every row of y is unlabelled: some must leave out a class")
+        self._fit(self._tensor(x), self._tensor(sets))
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The class (N,) of each row of X (N, D)."""
+        best = self._checked_scores(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """How much speaks for each class (N, C); with two classes, for the second (N,)."""
+        scores = self._checked_scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def _fit(self, x: Tensor, sets: Tensor) -> None:
+        """Learn from x (N, D) float and sets (N, C) bool on the device."""
+        raise NotImplementedError
+
+    def _scores(self, x: Tensor) -> Tensor:
+        """What speaks for each class (N, C); the highest wins, the first among equals."""
+        raise NotImplementedError
+
+    def _checked_scores(self, X: ArrayLike) -> NDArray[Any]:
+        check_is_fitted(self)
+        x = validate_data(self, X, reset=False, dtype=FLOATS)
+        scores: NDArray[Any] = self._scores(self._tensor(x)).cpu().numpy()
+        return scores
+
+    def _tensor(self, array: NDArray[Any]) -> Tensor:
+        """The array on the device; on a GPU floats are float32."""
+        device = resolve_device(self.device)
+        if device.type == "cuda" and array.dtype == np.float64:
+            array = array.astype(np.float32)
+        return torch.from_numpy(np.require(array, requirements=("C", "W"))).to(device)
+
+
+def resolve_device(name: str) -> torch.device:
+    """Where to compute: `auto` is a GPU where there is one."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"device must be 'auto', 'cpu' or 'cuda', not {name!r}")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device is 'cuda', but there is no CUDA device here")
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)
+
+
+def check_setting(
+    name: str, value: Any, lowest: float, highest: float = math.inf, *, whole: bool = False
+) -> None:
+    """Refuse a setting that is no number (no whole one) from lowest to highest."""
+    right_kind = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
+    if not right_kind or not lowest <= value <= highest:
+        number = "a whole number" if whole else "a number"
+        limits = f"from {lowest} on" if highest == math.inf else f"from {lowest} to {highest}"
+        raise ValueError(f"{name} must be {number} {limits}, not {value!r}")
+
+
+def _of_matrix(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    if not np.isin(y, (0, 1)).all():
+        raise ValueError("a matrix y must hold 0 and 1 alone (or booleans): candidate sets")
+    sets = y.astype(bool)
+    empty = np.flatnonzero(~sets.any(axis=1))
+    if len(empty):
+        raise ValueError(f"row {empty[0]} of y has no candidate; an unlabelled row has them all")
+    return np.arange(sets.shape[1]), sets
+
+
+def _of_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    check_classification_targets(y)
+    classes, index = np.unique(y, return_inverse=True)
+    return classes, np.eye(len(classes), dtype=bool)[index]

@@ -1,0 +1,159 @@
+"""SSPL: labels spread over graphs inside and between the partial and the unlabelled rows."""
+
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from concont.classic.estimator import CandidateClassifier, check_setting
+from concont.classic.graph import (
+    Graph,
+    gram,
+    neighbours,
+    nnls_weights,
+    nonnegative,
+    other_neighbours,
+    rows_at_once,
+)
+
+
+class SSPLClassifier(CandidateClassifier):
+    """Semi-supervised partial label learning by propagation (Wang, Li and Zhou, 2019).
+
+    k: neighbours of a row in each graph; among its own kind itself is one of them. alpha, beta:
+    how far a round goes along the graphs from partial and from unlabelled rows, beta growing
+    over the first half of the `rounds`, which end early when one changes the labels of all rows
+    by less than `tolerance` (Frobenius norm). r: the partial neighbours' part in a prediction.
+    Where there are fewer rows than neighbours, all of them are; without unlabelled rows the
+    partial ones count in full, r = 1. A row's length says nothing: all are scaled to 1. device:
+    `cpu`, `cuda`, or `auto`, a GPU where there is one.
+
+    After `fit`: `distribution_` (N, C) over the classes of each training row and `labels_` (N,),
+    its likeliest class; `n_iter_` rounds were made.
+    """
+
+    distribution_: NDArray[Any]
+    labels_: NDArray[Any]
+    n_iter_: int
+
+    def __init__(
+        self,
+        k: int = 10,
+        alpha: float = 0.7,
+        beta: float = 0.25,
+        r: float = 0.7,
+        rounds: int = 100,
+        tolerance: float = 1e-4,
+        device: str = "auto",
+    ) -> None:
+        super().__init__(device)
+        self.k = k
+        self.alpha = alpha
+        self.beta = beta
+        self.r = r
+        self.rounds = rounds
+        self.tolerance = tolerance
+
+    def _fit(self, x: Tensor, sets: Tensor) -> None:
+        self._check_settings()
+        x = normalize(x)
+        partial = ~sets.all(dim=1)
+        found = torch.empty_like(sets, dtype=x.dtype)
+        found[partial], found[~partial] = self._spread(x[partial], x[~partial], sets[partial])
+        found = _inside(found, sets)
+        label = found.argmax(dim=1).cpu().numpy()
+        self.distribution_ = found.cpu().numpy()
+        self.labels_ = self.classes_[label]
+        self._rows, self._label, self._partial = x.cpu().numpy(), label, partial.cpu().numpy()
+
+    def _spread(self, x_p: Tensor, x_u: Tensor, sets: Tensor) -> tuple[Tensor, Tensor]:
+        """How much of each class the partial (P, C) and the unlabelled rows (U, C) have."""
+        pp, uu = _own_graph(x_p, self.k), _own_graph(x_u, self.k)
+        pu, up = _graph(x_p, x_u, self.k), _graph(x_u, x_p, self.k)
+        classes = sets.shape[1]
+        first = _inside(x_p.new_ones(sets.shape), sets)
+        f_p, f_u = first, x_u.new_full((len(x_u), classes), 1 / classes)
+        for t in range(1, self.rounds + 1):
+            self.n_iter_, before = t, torch.cat([f_p, f_u])
+            f_p = self.alpha * (pp @ f_p) + (1 - self.alpha) * first
+            f_u = self.alpha * (up @ f_p) + (1 - self.alpha) * f_u
+            f_p = _inside(f_p, sets)
+            beta = self.beta * t / self.rounds if t <= self.rounds / 2 else self.beta
+            f_u = beta * (uu @ f_u) + (1 - beta) * f_u
+            f_p = _inside(beta * (pu @ f_u) + (1 - beta) * f_p, sets)
+            if torch.linalg.matrix_norm(torch.cat([f_p, f_u]) - before) < self.tolerance:
+                break
+        # A class in no candidate set has no mass before or after: its factor is 0.
+        mass = f_p.sum(dim=0)
+        factor = torch.where(mass > 0, first.sum(dim=0) / mass, 0.0)
+        return f_p * factor, f_u * factor
+
+    def _scores(self, x: Tensor) -> Tensor:
+        """Minus the residuals (N, C): how ill each class's neighbours alone make up the row."""
+        x, rows, label = normalize(x), self._tensor(self._rows), self._tensor(self._label)
+        partial = self._tensor(self._partial)
+        near_p, near_u = _among(x, rows, partial, self.k), _among(x, rows, ~partial, self.k)
+        r = 1.0 if partial.all() else self.r
+        index = torch.cat([near_p, near_u], dim=1)
+        scores = x.new_empty((len(x), len(self.classes_)), dtype=torch.float64)
+        at_once = rows_at_once(index.shape[1], x.shape[1])
+        for start in range(0, len(x), at_once):
+            here = slice(start, start + at_once)
+            products, right = gram(x[here], rows[index[here]])
+            weights = _weights(products, right, near_p.shape[1], r)
+            empty = torch.zeros_like(scores[here])
+            parts = _by_class(products, right, weights, label[index[here]], empty)
+            square = x[here].double().square().sum(dim=1, keepdim=True) + parts
+            scores[here] = -square.clamp(min=0).sqrt()
+        return scores
+
+    def _check_settings(self) -> None:
+        check_setting("k", self.k, 2, whole=True)
+        check_setting("rounds", self.rounds, 1, whole=True)
+        check_setting("tolerance", self.tolerance, 0)
+        for name in ("alpha", "beta", "r"):
+            check_setting(name, getattr(self, name), 0, 1)
+
+
+def _inside(values: Tensor, sets: Tensor) -> Tensor:
+    """A distribution over each row's candidates, in proportion to values; uniform if all are 0."""
+    inside = values * sets
+    inside = torch.where(inside.any(dim=1, keepdim=True), inside, sets.to(values))
+    return inside / inside.sum(dim=1, keepdim=True)
+
+
+def _graph(queries: Tensor, points: Tensor, k: int) -> Graph:
+    _, index = neighbours(queries, points, min(k, len(points)))
+    return Graph(index, nnls_weights(queries, points, index))
+
+
+def _own_graph(points: Tensor, k: int) -> Graph:
+    _, index = other_neighbours(points, max(1, min(k, len(points))))
+    return Graph(index, nnls_weights(points, points, index))
+
+
+def _among(x: Tensor, rows: Tensor, side: Tensor, k: int) -> Tensor:
+    """The nearest rows (N, k) on one side (a mask of rows)."""
+    members = side.nonzero().squeeze(1)
+    return members[neighbours(x, rows[members], min(k, len(members)))[1]]
+
+
+def _weights(products: Tensor, right: Tensor, partial: int, r: float) -> Tensor:
+    """Weights (Q, k) of the neighbours, of whom so many come first from the partial side."""
+    inner = nonnegative(products[:, :partial, :partial], right[:, :partial])
+    outer = nonnegative(products[:, partial:, partial:], right[:, partial:])
+    return torch.cat([r * inner, (1 - r) * outer], dim=1)
+
+
+def _by_class(
+    products: Tensor, right: Tensor, weights: Tensor, label: Tensor, empty: Tensor
+) -> Tensor:
+    """The square of x - sum(w n) over the neighbours n of each class, less that of x: (Q, C).
+
+    A neighbour's part in it is w (sum of w' n'n over its class - 2 xn).
+    """
+    same = label[:, :, None] == label[:, None, :]
+    crossed = ((products * same) @ weights[:, :, None]).squeeze(2)
+    return empty.scatter_add(1, label, weights * (crossed - 2 * right))
