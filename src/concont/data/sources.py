@@ -1,4 +1,4 @@
-"""Where images come from: named sources, a user's `.npz`, or arrays; all checked on the way in."""
+"""Where data comes from: named sources, a user's file, or arrays; all checked on the way in."""
 
 import hashlib
 import zipfile
@@ -12,30 +12,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concont.data.mapped import read_arrays
+from concont.data.mat import read_mat
 from concont.data.named import NAMED, default_root, read_named
 from concont.errors import DataError, UsageError
 from concont.settings import NAMED_SOURCES
 
 UNKNOWN = -1  # a true label that nobody gave
 Images = NDArray[np.uint8]
+Rows = NDArray[Any]  # images (N, H, W, channels) uint8, or features (N, D) float
 Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Images with what is known of their labels; checked, and identified by its content."""
+    """Images or features and what is known of their labels; checked, known by its content."""
 
-    x_train: Images  # (N, H, W, channels)
+    x_train: Rows
     y_train: Labels  # (N,) true labels, -1 unknown
     candidates: NDArray[np.bool_] | None  # (N, C) sets as given; None: to be made from y_train
-    x_test: Images | None
+    x_test: Rows | None
     y_test: Labels | None
     classes: tuple[str, ...]
     digest: str
 
 
 def load(source: str, root: str | None = None) -> Dataset:
-    """The data set called `source`, or the `.npz` file at that path."""
+    """The data set called `source`, or the `.npz` or `.mat` file at that path."""
     if source == "digits":
         return digits()
     if source in NAMED:
@@ -43,8 +45,10 @@ def load(source: str, root: str | None = None) -> Dataset:
         return read_npz(content) if isinstance(content, Path) else from_arrays(content, source)
     if source.endswith(".npz"):
         return read_npz(Path(source))
+    if source.endswith(".mat"):
+        return from_arrays(read_mat(Path(source)), source)
     names = ", ".join(NAMED_SOURCES)
-    raise UsageError(f"no data source {source!r}; give one of {names} or the path of an .npz file")
+    raise UsageError(f"no data source {source!r}; give one of {names}, or an .npz or .mat file")
 
 
 def digits() -> Dataset:
@@ -89,7 +93,7 @@ def from_arrays(arrays: Mapping[str, Any], where: str = "data") -> Dataset:
         raise DataError(
             f"{where}: neither y_train nor candidates, so there is nothing to learn from"
         )
-    x_train = check_images(given["x_train"], "x_train", where)
+    x_train = check_rows(given["x_train"], "x_train", where)
     y_train = _labels(given.get("y_train"), len(x_train), "y_train", where)
     candidates = _sets(given.get("candidates"), len(x_train), where)
     x_test, y_test = _test_set(given, x_train, where)
@@ -112,6 +116,18 @@ def digest(arrays: Mapping[str, NDArray[Any] | None]) -> str:
         state.update(f"{name} {array.dtype.str} {array.shape};".encode())
         state.update(array.data.cast("B") if array.size else b"")
     return state.hexdigest()
+
+
+def check_rows(array: NDArray[Any], name: str, where: str) -> Rows:
+    """Images as `check_images` has them, or features: a matrix of finite numbers."""
+    if array.ndim != 2 or array.dtype.kind != "f":
+        return check_images(array, name, where)
+    if array.size == 0:
+        raise DataError(f"{where}: {name} has shape {array.shape}, so there is nothing in it")
+    broken = ~np.isfinite(array).all(axis=1)
+    if broken.any():
+        raise DataError(f"{where}: {name} row {int(broken.argmax())} is not finite")
+    return array
 
 
 def check_images(array: NDArray[Any], name: str, where: str) -> Images:
@@ -160,16 +176,16 @@ def _sets(array: NDArray[Any] | None, rows: int, where: str) -> NDArray[np.bool_
 
 
 def _test_set(
-    given: Mapping[str, NDArray[Any]], x_train: Images, where: str
-) -> tuple[Images | None, Labels | None]:
+    given: Mapping[str, NDArray[Any]], x_train: Rows, where: str
+) -> tuple[Rows | None, Labels | None]:
     if ("x_test" in given) != ("y_test" in given):
         raise DataError(f"{where}: x_test and y_test go together; one of them is missing")
     if "x_test" not in given:
         return None, None
-    x_test = check_images(given["x_test"], "x_test", where)
+    x_test = check_rows(given["x_test"], "x_test", where)
     if x_test.shape[1:] != x_train.shape[1:]:
         raise DataError(
-            f"{where}: x_test holds {x_test.shape[1:]} images, x_train {x_train.shape[1:]}"
+            f"{where}: x_test holds rows of {x_test.shape[1:]}, x_train of {x_train.shape[1:]}"
         )
     y_test = _labels(given["y_test"], len(x_test), "y_test", where)
     if (y_test < 0).any():

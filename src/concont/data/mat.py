@@ -1,0 +1,71 @@
+"""Partial-label data sets in the MATLAB form in which they are passed around."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concont.errors import DataError, UsageError
+
+NAMES = ("data", "partial_target", "target")
+
+
+def read_mat(path: Path) -> dict[str, NDArray[Any]]:
+    """`x_train` (N, D), `candidates` (N, C) and `y_train` (N,) of a file.
+
+    It holds `data` (N x D), `partial_target` (C x N, 1 for a candidate), and where the true labels
+    are known `target` (C x N, one 1 a column; a column without any is unknown).
+    """
+    content = _load(path)
+    for name in NAMES[:2]:
+        if name not in content:
+            found = ", ".join(sorted(content)) or "nothing"
+            raise DataError(f"{path}: no {name} in it; found {found}")
+    rows = _numbers(content["data"], "data", path)
+    sets = _indicators(content["partial_target"], "partial_target", len(rows), path)
+    arrays = {"x_train": rows, "candidates": sets.T.copy()}
+    if "target" in content:
+        truth = _indicators(content["target"], "target", len(rows), path)
+        if truth.shape != sets.shape:
+            raise DataError(f"{path}: target is {truth.shape}, partial_target {sets.shape}")
+        counts = truth.sum(axis=0)
+        if (counts > 1).any():
+            column = int((counts > 1).argmax())
+            raise DataError(f"{path}: target column {column} has {counts[column]} true labels")
+        arrays["y_train"] = np.where(counts == 1, truth.argmax(axis=0), -1).astype(np.int64)
+    return arrays
+
+
+def _load(path: Path) -> dict[str, Any]:
+    from scipy.io import loadmat
+
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file")
+    try:
+        content = loadmat(path)
+    except NotImplementedError:
+        raise DataError(f"{path}: MATLAB 7.3's form; save it with `save -v7`") from None
+    except Exception as error:  # a damaged MATLAB file fails in many ways
+        raise DataError(f"{path}: not a MATLAB file, or cut short ({error})") from None
+    return {name: value for name, value in content.items() if not name.startswith("__")}
+
+
+def _numbers(value: Any, name: str, path: Path) -> NDArray[Any]:
+    """A matrix of numbers, sparse or not, as an array."""
+    dense = np.asarray(value.todense() if hasattr(value, "todense") else value)
+    if dense.ndim != 2 or dense.dtype.kind not in "fiub":
+        raise DataError(f"{path}: {name} is {dense.dtype} of shape {dense.shape}, no matrix")
+    return dense if dense.dtype.kind == "f" else dense.astype(np.float64)
+
+
+def _indicators(value: Any, name: str, rows: int, path: Path) -> NDArray[np.bool_]:
+    """Who belongs to which class (C, N)."""
+    matrix = _numbers(value, name, path)
+    if matrix.shape[1] != rows:
+        raise DataError(
+            f"{path}: {name} is {matrix.shape}; it must be classes x rows, and data has {rows} rows"
+        )
+    if not np.isin(matrix, (0, 1)).all():
+        raise DataError(f"{path}: {name} must hold 0 and 1 alone")
+    return np.asarray(matrix == 1)

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+from scipy.io import savemat
+from scipy.sparse import csc_matrix
+
+from concont.data.mat import read_mat
+from concont.data.sources import load
+from concont.errors import DataError, UsageError
+
+ROWS = np.array([[0.5, 2.0], [1.5, -1.0], [3.0, 0.0]])
+SETS = np.array([[1, 0, 1], [1, 1, 1], [0, 1, 1], [0, 0, 1]])  # classes x rows; row 2 has all
+TRUTH = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 0]])  # row 2 is unknown
+
+
+def write(folder, **changes):
+    content = {"data": ROWS, "partial_target": SETS, "target": TRUTH, **changes}
+    path = folder / "made-up.mat"
+    savemat(path, {name: value for name, value in content.items() if value is not None})
+    return path
+
+
+@pytest.mark.parametrize(
+    "form", [np.uint8, np.float64, csc_matrix], ids=["uint8", "float64", "sparse"]
+)
+def test_the_forms_in_which_these_files_come(tmp_path, form):
+    made = (lambda a: csc_matrix(a.astype(float))) if form is csc_matrix else form
+    arrays = read_mat(write(tmp_path, partial_target=made(SETS), target=made(TRUTH)))
+    assert np.array_equal(arrays["x_train"], ROWS)
+    assert arrays["candidates"].dtype == np.bool_
+    assert np.array_equal(arrays["candidates"], SETS.T == 1)
+    assert arrays["y_train"].tolist() == [1, 2, -1]
+
+
+def test_a_file_is_a_source(tmp_path):
+    path = write(tmp_path)
+    data = load(str(path))
+    assert data.x_train.shape == (3, 2)
+    assert data.classes == ("0", "1", "2", "3")
+    assert data.x_test is None
+    other = tmp_path / "copy.mat"
+    other.write_bytes(path.read_bytes())
+    assert load(str(other)).digest == data.digest  # known by its content
+
+
+def test_true_labels_are_not_needed(tmp_path):
+    assert load(str(write(tmp_path, target=None))).y_train.tolist() == [-1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": None}, "no data in it; found partial_target, target"),
+        ({"partial_target": None}, "no partial_target in it; found data, target"),
+        ({"partial_target": SETS.T}, r"partial_target is \(3, 4\); it must be classes x rows"),
+        ({"target": TRUTH[:2]}, r"target is \(2, 3\), partial_target \(4, 3\)"),
+        ({"target": np.ones((4, 3))}, "target column 0 has 4 true labels"),
+        ({"partial_target": SETS * 2}, "partial_target must hold 0 and 1 alone"),
+        ({"data": "text"}, "data is <U4 of shape"),
+        ({"data": np.zeros((2, 3, 4))}, r"data is float64 of shape \(2, 3, 4\), no matrix"),
+        ({"data": np.full((3, 2), np.nan)}, "x_train row 0 is not finite"),
+        ({"partial_target": SETS * [1, 0, 1]}, "candidates row 1 is empty"),
+        ({"target": TRUTH[::-1].copy()}, None),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path, changes, message):
+    path = write(tmp_path, **changes)
+    if message is None:  # a true label outside its own set is the user's to know: a warning later
+        load(str(path))
+        return
+    with pytest.raises(DataError, match=message) as caught:
+        load(str(path))
+    assert str(path) in str(caught.value)
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(UsageError, match="no such file"):
+        read_mat(tmp_path / "missing.mat")
+    for name, content in {"text.mat": b"hello", "empty.mat": b""}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match="not a MATLAB file, or cut short"):
+            read_mat(tmp_path / name)
+    newest = tmp_path / "newest.mat"
+    newest.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + b"\x89HDF")
+    with pytest.raises(DataError, match="save it with `save -v7`"):
+        read_mat(newest)
+    whole = write(tmp_path).read_bytes()
+    (tmp_path / "cut.mat").write_bytes(whole[:-40])
+    with pytest.raises(DataError, match="not a MATLAB file, or cut short"):
+        read_mat(tmp_path / "cut.mat")
