@@ -5,11 +5,13 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from concont.errors import UsageError
 from concont.types import (
     AtLeastOne,
     Count,
     Fraction,
     Method,
+    Named,
     NonNegative,
     Positive,
     Share,
@@ -186,13 +188,20 @@ class Train:
 class Settings:
     """All of a run's settings; what `config.yaml` holds."""
 
-    method: Method
+    method: Named
     data: Data = field(default_factory=Data)
     views: Views = field(default_factory=Views)
     model: Model = field(default_factory=Model)
     optimizer: Optimizer = field(default_factory=Optimizer)
     train: Train = field(default_factory=Train)
     recipe: str = "default"
+
+    @property
+    def deep(self) -> Method:
+        """The method as one that trains a network."""
+        if not isinstance(self.method, Method):
+            raise UsageError(f"{self.method.name} trains no network")
+        return self.method
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, sections in the order in which data flows."""
@@ -214,4 +223,6 @@ class Settings:
             plain["data"]["candidates"] = sets_hash
         for name in ("device", "compile", "checkpoint_every", "memory_share"):
             del plain["train"][name]
+        if not isinstance(self.method, Method):  # no network, so nothing of how to train one
+            plain = {"data": plain["data"], "method": plain["method"]}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

@@ -96,14 +96,28 @@ class Simple:
         """Nothing to store."""
 
 
-@runtime_checkable
-class Method(Protocol):
-    """A frozen dataclass of hyper-parameters that turns a batch into a loss."""
+class Named(Protocol):
+    """What every method has, with a network or without: a frozen dataclass of its settings."""
 
     @property
     def name(self) -> str:
         """What `--method` calls it."""
         ...
+
+    @property
+    def wants_unlabeled(self) -> bool:
+        """Whether it is meant to see images without labels, unless the user says otherwise."""
+        ...
+
+    @property
+    def reads_truth(self) -> bool:
+        """Whether it learns from true labels: a bound, and no method."""
+        ...
+
+
+@runtime_checkable
+class Method(Named, Protocol):
+    """A frozen dataclass of hyper-parameters that turns a batch into a loss."""
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -120,21 +134,11 @@ class Method(Protocol):
         """Whether that pace is reached from 0, over the first steps."""
         ...
 
-    @property
-    def wants_unlabeled(self) -> bool:
-        """Whether it is meant to see images without labels, unless the user says otherwise."""
-        ...
-
     def idle(self, batch: int, partial: int) -> int:
         """How many rows of the online network's pass carry no loss; the pass begins with them.
 
         batch: rows of a batch; partial: how many at its end hold all that have a candidate set.
         """
-        ...
-
-    @property
-    def reads_truth(self) -> bool:
-        """Whether it learns from true labels: a bound, and no method."""
         ...
 
     def init_state(self, candidates: "Tensor", dim: int) -> State:

@@ -171,7 +171,7 @@ class PlainStep:
             batch = self._batch(index, views)
             out = self.step.learn(batch)
             with torch.no_grad():
-                job.settings.method.commit(job.state.nets, job.state.memory, batch, out)
+                job.settings.deep.commit(job.state.nets, job.state.memory, batch, out)
         job.state.step += 1
         return out.total.detach()
 
@@ -199,7 +199,7 @@ def plain_views_ms(
         loader(
             images,
             settings.views,
-            settings.method.views,
+            settings.deep.views,
             batch_size,
             workers,
             pin=torch.cuda.is_available(),

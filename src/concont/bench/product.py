@@ -119,7 +119,7 @@ def time_views(runner: Runner, calls: int) -> float:
     step, job = runner.step, runner.job
     settings, device = job.settings, job.data.device
     _, images = next(runner.feed)
-    draws = draw(settings.views, settings.method.views, len(images), job.state.views)
+    draws = draw(settings.views, settings.deep.views, len(images), job.state.views)
 
     def see() -> None:
         with torch.no_grad():

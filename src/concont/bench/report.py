@@ -75,7 +75,7 @@ def time_plain(settings: Settings, data: Dataset, calls: int) -> dict[str, Any]:
     precisions: tuple[Precision, ...] = ("float32", "bfloat16") if on_gpu else ("float32",)
     workers = min(len(os.sched_getaffinity(0)), 16)
     warm = 4 * PREFETCH * workers  # until what they made ahead in the slow first steps is used up
-    views, names = settings.views, settings.method.views
+    views, names = settings.views, settings.deep.views
     found: dict[str, Any] = {"plain_workers": workers}
     for precision in precisions:
         step = PlainStep(make_job(settings, data), precision)

@@ -80,7 +80,7 @@ def prepare(
     skipping = train.skip_idle and can_skip_idle(online)
     order = Order.of(problem, train, sort=skipping)
     if skipping:
-        skip_idle_(online, settings.method.idle(order.batch_size, order.most_partial))
+        skip_idle_(online, settings.deep.idle(order.batch_size, order.most_partial))
     if order.batch_size < train.batch_size:
         log.warning(
             "a batch holds %d rows, not %d: the data has no more",
@@ -102,7 +102,7 @@ def prepare(
 
 def start(settings: Settings, online: Network, candidates: Tensor) -> TrainState:
     """The state of a run before its first step, on the device of the candidate sets (N, C)."""
-    method, options, device = settings.method, settings.optimizer, candidates.device
+    method, options, device = settings.deep, settings.optimizer, candidates.device
     nets = with_key(online, method.key_momentum)
     memory = method.init_state(candidates, settings.model.embedding)
     return TrainState(

@@ -28,7 +28,7 @@ class Step:
     ) -> None:
         self.settings, self.state, self.data = settings, state, data
         fast = wanted(settings, data.device) if fast is None else fast
-        method, said = settings.method, set[str]()
+        method, said = settings.deep, set[str]()
 
         def note(nets: Nets, memory: State, meter: Meter, batch: Batch, out: StepOut) -> None:
             method.commit(nets, memory, batch, out)
@@ -48,7 +48,7 @@ class Step:
         """One step on the rows `index` (B,) and their uint8 images."""
         state, settings = self.state, self.settings
         self.clock[0].fill_(epoch)
-        draws = draw(settings.views, settings.method.views, len(index), state.views)
+        draws = draw(settings.views, settings.deep.views, len(index), state.views)
         self.set_rate(lr)
         self.run(index, images, draws)
         state.step += 1
@@ -82,7 +82,7 @@ class Step:
 
     def learn(self, batch: Batch) -> StepOut:
         """Losses, backward pass, optimiser, momentum network."""
-        state, method = self.state, self.settings.method
+        state, method = self.state, self.settings.deep
         out = self.losses(state.nets, state.memory, batch)
         state.optimizer.zero_grad()  # there are gradients only if capturing the last step failed
         out.total.backward()  # type: ignore[no-untyped-call]

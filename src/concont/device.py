@@ -1,0 +1,12 @@
+"""Where to compute."""
+
+import torch
+
+from concont.errors import UsageError
+
+
+def choose_device(name: str) -> torch.device:
+    """The device that a setting names; `auto` is the GPU where there is one."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UsageError("the device is to be cuda, but no CUDA device can be used here; try cpu")
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
