@@ -220,5 +220,7 @@ def test_two_recipes_to_begin_with_are_refused():
         resolve({}, "cifar10+svhn")
     with pytest.raises(UsageError, match="dpll and pico are rows of different methods"):
         resolve({}, "cifar10+dpll+pico")
+    with pytest.raises(UsageError, match="dpll is not a row of method pico"):
+        resolve({"method": {"name": "pico"}}, "cifar10+dpll")
     with pytest.raises(UsageError, match="nor a row"):
         resolve({}, "two-brunch")

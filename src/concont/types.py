@@ -117,7 +117,7 @@ class Method(Protocol):
 
     @property
     def momentum_rises(self) -> bool:
-        """Whether that pace is reached from 0, over the first steps."""
+        """Whether that pace is reached from a quick one: see `memory.rising`."""
         ...
 
     @property

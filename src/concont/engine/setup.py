@@ -181,3 +181,7 @@ def _refuse(settings: Settings, problem: Problem) -> None:
     height, width = problem.images.shape[1:3]
     if min(height, width) < SMALLEST:
         raise DataError(f"images are {height} x {width}; the smallest side is {SMALLEST}")
+    for kind in ("weak", "strong"):
+        pad = getattr(settings.views, kind).pad
+        if pad >= min(height, width):
+            raise UsageError(f"views.{kind}.pad is {pad}; the images are {height} x {width}")
