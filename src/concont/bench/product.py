@@ -44,8 +44,9 @@ def random_images(rows: int, size: int, seed: int = 0) -> Dataset:
 
 
 def make_job(settings: Settings, data: Dataset) -> Job:
-    """A run that is never written."""
-    return prepare(settings, RunFolder("unused"), data)
+    """A run that is never written; on all rows, so that every method's steps see the same."""
+    everything = replace(settings.data, unlabeled=True, holdout=0.0)
+    return prepare(replace(settings, data=everything), RunFolder("unused"), data)
 
 
 class Runner:

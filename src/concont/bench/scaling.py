@@ -37,7 +37,7 @@ def by_rows(settings: Settings, rows: tuple[int, ...], size: int, calls: int) ->
         if runner is None:
             runner = Runner(make_job(settings, data))
         else:
-            problem, train = pose(data, settings.data), settings.train
+            problem, train = pose(data, runner.job.settings.data), settings.train
             device = runner.job.data.device
             runner.move(
                 TrainingSet.of(problem, device, train.memory_share),
