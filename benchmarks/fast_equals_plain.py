@@ -32,7 +32,7 @@ def gradient(step, batch, precision):
     for module in modules.values():
         module.mixed = precision == "bfloat16"
         module.to(torch.float64 if precision == "float64" else torch.float32)
-    step.losses(step.nets, step.state.memory, batch).total.backward()
+    step.ask(batch).total.backward()
     found = torch.cat([p.grad.double().flatten() for p in network.parameters()])
     network.zero_grad()
     for name, module in modules.items():

@@ -1,5 +1,6 @@
 """The product's own step, timed as training runs it."""
 
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
@@ -78,6 +79,9 @@ class Runner:
 
 def time_step(settings: Settings, data: Dataset, calls: int) -> Timing:
     """Time the step on these images; `calls` steps a block."""
+    gc.collect()  # what was timed before, and its compiled code
+    torch.cuda.empty_cache()
+    torch.compiler.reset()
     job = make_job(settings, data)
     device = job.data.device
     on_gpu = device.type == "cuda"

@@ -79,16 +79,20 @@ class Step:
         with torch.no_grad():
             views = self.see(images, draws)
         batch = self.batch(index, views)
-        if isinstance(self.nets.key, Apart):
-            self.nets.key.mark()
         out = self.learn(batch)
         with torch.no_grad():
             self.note(state.nets, state.memory, state.meter, batch, out)
 
+    def ask(self, batch: Batch) -> StepOut:
+        """What the method makes of a batch; nothing is changed but BatchNorm's averages."""
+        if isinstance(self.nets.key, Apart):
+            self.nets.key.mark()  # its pass may start here
+        return self.losses(self.nets, self.state.memory, batch)
+
     def learn(self, batch: Batch) -> StepOut:
         """Losses, backward pass, optimiser, momentum network."""
         state, method = self.state, self.settings.method
-        out = self.losses(self.nets, state.memory, batch)
+        out = self.ask(batch)
         state.optimizer.zero_grad()  # there are gradients only if capturing the last step failed
         out.total.backward()  # type: ignore[no-untyped-call]
         state.optimizer.step()
