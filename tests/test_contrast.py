@@ -4,7 +4,7 @@ from hypothesis import given
 
 import oracles
 import strategies
-from concont.contrast import SELECTIONS, contrast_masks
+from concont.contrast import SELECTIONS, contrast_masks, without
 
 
 def columns(mask):
@@ -41,3 +41,10 @@ def test_an_unknown_strategy_is_named():
     problem = [torch.zeros(1, dtype=torch.long)] * 6
     with pytest.raises(ValueError, match="unknown selection 'best'; there are ours, hcp"):
         contrast_masks("best", *problem)
+
+
+def test_an_anchor_can_be_left_out_of_its_own_keys():
+    positive = torch.tensor([[True, True, False], [True, False, False]])
+    masks = without(torch.tensor([1, 2]), (positive, ~positive))
+    assert masks[0].tolist() == [[True, False, False], [True, False, False]]
+    assert masks[1].tolist() == [[False, False, True], [False, True, False]]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import oracles
 import strategies
 from concont.balance import Adaptive, Fixed
-from concont.controller import Controller, partial_confidence
+from concont.controller import Controller, Verdict, label_quality, partial_confidence
 
 weights = st.tuples(*[st.sampled_from([0.0, 0.5, 1.0])] * 3)
 
@@ -108,3 +108,16 @@ def test_the_controller_remembers_a_verdict_over_the_step():
     assert step.index.tolist() == [7, 3]
     for name in ("label", "score", "confident", "mean"):
         assert torch.equal(getattr(step, name), getattr(verdict, name))
+
+
+def test_what_is_logged_counts_only_labels_that_are_known():
+    label, truth = torch.tensor([0, 1, 2, 1, 0]), torch.tensor([0, 2, 2, -1, -1])
+    confident = torch.tensor([True, True, False, True, False])
+    verdict = Verdict(label, torch.zeros(5), confident, torch.zeros(5, 3), torch.zeros(3))
+    found = {name: (a.item(), b.item()) for name, (a, b) in verdict.quality(truth).items()}
+    assert found == {
+        "confident": (3, 5),
+        "pseudo_accuracy": (2, 3),
+        "confident_precision": (1, 2),
+    }
+    assert list(label_quality(label, truth)) == ["pseudo_accuracy"]

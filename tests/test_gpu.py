@@ -1,5 +1,6 @@
 """What only a GPU can show; skipped without one. Run from the bare tree: `pytest -m gpu`."""
 
+import copy
 import math
 import time
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from concont.augment.views import draw
 from concont.balance import AdaptiveThresholds
 from concont.config import resolve
 from concont.data.batches import Streamed
@@ -101,19 +103,29 @@ def online_weights(ready):
     return torch.cat([p.detach().flatten() for p in ready.state.nets.online.parameters()])
 
 
-def test_captured_steps_learn_what_eager_ones_learn(toy_config, caplog, monkeypatch):
-    """In float32; pseudo-labels decide nothing and steps are small, since both amplify rounding."""
+@pytest.fixture
+def resnet_config(toy_config, monkeypatch):
+    """Idle rows, float32, and pseudo-labels that decide nothing, since they amplify rounding."""
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     toy_config["model"]["name"] = "resnet18"
     toy_config["data"]["labeled"] = 8
     never = {"threshold": 5.0, "threshold_upper": 5.0, "balance": "fixed", "selection": "unsupcon"}
     toy_config["method"] |= {**never, "temperature": 0.5}
+    return toy_config
+
+
+def resnet_job(config):
+    ready = job(config, stripes(64, 16), skip_idle=True, batch_size=32)
+    for network in ready.state.nets.modules.values():
+        network.mixed = False
+    assert ready.state.nets.online.idle == 24
+    return ready
+
+
+def test_captured_steps_learn_what_eager_ones_learn(resnet_config, uncompiled, caplog):
     losses, moves = [], []
     for fast in (False, True):
-        ready = job(toy_config, stripes(64, 16), skip_idle=True, batch_size=32)
-        for network in ready.state.nets.modules.values():
-            network.mixed = False
-        assert ready.state.nets.online.idle == 24
+        ready = resnet_job(resnet_config)
         step, start = Step(ready.settings, ready.state, ready.data, fast), online_weights(ready)
         plan = torch.cat([ready.order.epoch(epoch) for epoch in range(10)])
         sums = []
@@ -122,10 +134,40 @@ def test_captured_steps_learn_what_eager_ones_learn(toy_config, caplog, monkeypa
             sums.append(ready.state.meter.sums.clone())
         losses.append(torch.stack(sums).diff(dim=0))
         moves.append(online_weights(ready) - start)
-    assert warnings_of(caplog) == []  # it was compiled, and captured
+    assert warnings_of(caplog) == []
     assert step.run.graph is not None
     assert torch.allclose(losses[1], losses[0], rtol=1e-3, atol=1e-3)
     assert (moves[1] - moves[0]).norm() < 0.05 * moves[0].norm()  # about 0.01 of it is rounding
+
+
+def gradient(step, batch, dtype):
+    """Of the online network, computed in this precision; `step.state` stays as it was."""
+    modules = step.state.nets.modules
+    kept = {name: copy.deepcopy(module.state_dict()) for name, module in modules.items()}
+    for module in modules.values():
+        module.to(dtype)
+    step.ask(batch).total.backward()
+    found = torch.cat([p.grad.double().flatten() for p in modules["online"].parameters()])
+    for name, module in modules.items():
+        module.zero_grad()
+        module.float().load_state_dict(kept[name])
+    return found
+
+
+def test_the_compiled_gradient_is_as_near_to_float64_as_the_eager_one(resnet_config, caplog):
+    ready = resnet_job(resnet_config)
+    eager, fast = (Step(ready.settings, ready.state, ready.data, fast) for fast in (False, True))
+    plan = ready.order.epoch(0)
+    index, (images,) = plan[0].to(GPU), list(ready.data.images.batches(plan[:1]))
+    settings = ready.settings
+    draws = draw(settings.views, settings.deep.views, len(index), ready.state.views)
+    batch = eager.batch(index, eager.see(images, draws))
+    exact = gradient(eager, batch, torch.float64)
+    ways = [gradient(step, batch, torch.float32) for step in (eager, fast)]
+    plain, compiled = ((way - exact).norm() / exact.norm() for way in ways)
+    assert warnings_of(caplog) == []
+    assert plain < 0.05
+    assert compiled < max(3 * plain, 0.02)  # a ReLU that turns over at its edge moves it so far
 
 
 def test_images_are_fetched_while_a_step_is_captured(

@@ -3,22 +3,34 @@
 import importlib.util
 import json
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
-import torch
 import yaml
 
 import concont
 import oracles
+from concont.config import resolve
+from concont.errors import UsageError
 from concont.methods import METHODS
 from concont.types import Method, Nets
 from concont.version import __version__
-from toys import LinearNet, double, problem
+from toys import C, D, LinearNet, all_sets, double, near, scores, uniform, visit
 
 ROOT = Path(__file__).parent.parent
+# Where every method is listed, and how docs/add-a-method.md says so.
+LISTS = {
+    "src/concont/methods/__init__.py": "`METHODS` in `src/concont/methods/__init__.py`",
+    "pyproject.toml": "in `pyproject.toml`",
+    "tests/toys.py": "`EVERY` in `tests/toys.py`",
+    "tests/test_recipes_of_rows.py": "`ASKED` in `tests/test_recipes_of_rows.py`",
+    "docs/method.md": "[method.md](method.md)",
+    "src/concont/cli/train.py": "`--method` in `src/concont/cli/train.py`",
+    "README.md": "`README.md`",
+}
 
 
 def read(name):
@@ -26,9 +38,15 @@ def read(name):
 
 
 @pytest.fixture
-def example(tmp_path, monkeypatch):
-    """The method that docs/add-a-method.md adds, loaded from the page as a file of its own."""
-    (block,) = re.findall(r"^```python\n(.*?)^```$", read("docs/add-a-method.md"), re.DOTALL | re.M)
+def block():
+    """The file that docs/add-a-method.md adds."""
+    (text,) = re.findall(r"^```python\n(.*?)^```$", read("docs/add-a-method.md"), re.DOTALL | re.M)
+    return text
+
+
+@pytest.fixture
+def example(block, tmp_path, monkeypatch):
+    """The method in it, loaded as a file of its own."""
     path = tmp_path / "guided.py"
     path.write_text(block)
     spec = importlib.util.spec_from_file_location("concont.methods.guided", path)
@@ -40,16 +58,53 @@ def example(tmp_path, monkeypatch):
 
 
 def test_the_example_method_computes_what_it_says(example):
-    method, net, batch = example(threshold=0.1), LinearNet(2), problem()
+    limits = {"threshold_lower": 0.85, "threshold_upper": 0.95, "threshold_rate": 0.1}
+    method = example(pace=0.7, threshold=0.9, **limits)
     assert isinstance(method, Method)
-    state = double(method.init_state(batch.candidates, 5))
-    out = method.losses(Nets(net, net), state, batch)
-    logits = net.logits(batch.views["weak"].flatten(1)).tolist()
-    rows = oracles.uniform_cross_entropy(logits, batch.candidates.tolist())
-    partial = sum(r for r, y in zip(rows, batch.candidates.tolist(), strict=True) if not all(y))
-    assert out.total.item() >= partial / len(rows) > 0
-    method.commit(Nets(net, net), state, batch, out)
-    assert torch.equal(state["table"], out.memory["table"].to(state["table"]))
+    sets, kinds = all_sets(), set()
+    state, table, tau = double(method.init_state(sets, D)), uniform(sets), [0.9] * C
+    for epoch in range(6):
+        net, batch = LinearNet(epoch), visit(sets, epoch, epoch)
+        members, logits = batch.candidates.tolist(), scores(net, batch, "weak")
+        own = [table[row] for row in batch.index.tolist()]
+        probs = [oracles.softmax(row) for row in logits]
+        score, labels = oracles.partial_confidence(probs, members, (1, 1, 1))
+        sure = [s >= tau[j] for s, j in zip(score, labels, strict=True)]
+        losses = zip(oracles.soft_cross_entropy(logits, own), sure, members, strict=True)
+        total = oracles.mean([x if c or not all(y) else 0.0 for x, c, y in losses])
+
+        out = method.losses(Nets(net, net), state, batch)
+        assert out.total.item() == pytest.approx(total, abs=1e-6)
+        assert out.terms["loss_part"].item() == pytest.approx(total, abs=1e-6)
+        assert near(state["table"], table, 1e-6)  # nothing is written before the step
+
+        method.commit(Nets(net, net), state, batch, out)
+        now = oracles.inside_softmax(logits, members)
+        for row, old, new in zip(batch.index.tolist(), own, now, strict=True):
+            table[row] = [0.7 * a + 0.3 * b for a, b in zip(old, new, strict=True)]
+        tau = oracles.thresholds(tau, labels, sure, *limits.values())
+        assert near(state["table"], table, 1e-6)
+        assert near(state["tau"], tau, 1e-6)
+        kinds |= {(all(y), c) for y, c in zip(members, sure, strict=True)}
+    assert len(kinds) == 4  # with and without a set, confident and not
+
+
+@pytest.mark.parametrize("data", ["digits", "cifar100", "fashion-mnist"])
+def test_the_example_method_takes_the_thresholds_of_the_data(example, data):
+    flags = {"data": {"source": data}}
+    found, own = resolve({**flags, "method": {"name": "guided"}}).method, resolve(flags).method
+    names = ("threshold", "threshold_lower", "threshold_upper", "threshold_rate")
+    assert found == example(**{name: getattr(own, name) for name in names})
+    with pytest.raises(UsageError, match="method: threshold 2.0 must lie in"):
+        resolve({**flags, "method": {"name": "guided", "threshold": 2.0}})
+
+
+@pytest.mark.parametrize("command", [["check"], ["format", "--check"]])
+def test_the_example_method_would_pass_the_linter(block, command):
+    name = "src/concont/methods/guided.py"
+    ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", name, "-"]
+    done = subprocess.run(ruff, cwd=ROOT, input=block, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_example_method_trains(example, tmp_path, toy_arrays, toy_config):
@@ -57,11 +112,9 @@ def test_the_example_method_trains(example, tmp_path, toy_arrays, toy_config):
     config["train"] = {**config["train"], "epochs": 20}
     run = concont.train(config, data=toy_arrays, out=tmp_path / "run")
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    losses = [json.loads(line)["loss_part"] for line in lines]
     assert run.settings.method == example()
     assert run.settings.data.unlabeled is True
-    assert len(losses) == 20
-    assert losses[-1] < losses[0]
+    assert [json.loads(line)["loss_part"] > 0 for line in lines] == [True] * 20
     assert run.summary["accuracy_last"] > 0.9
 
 
@@ -73,7 +126,8 @@ def test_contributing_names_what_is_there():
     pages = page + read("docs/add-a-method.md")
     paths = re.findall(r"`((?:src|tests|docs)/[\w/.]+)`", pages)
     missing = [path for path in paths if not (ROOT / path).exists()]
-    assert set(missing) <= {"src/concont/methods/guided.py"}  # the example's
+    examples = {"src/concont/methods/guided.py", "tests/methods/test_guided.py"}
+    assert set(missing) <= examples
     assert len(paths) > 5
 
 
@@ -83,6 +137,15 @@ def test_every_method_is_in_the_contract_that_keeps_methods_apart():
     assert f'"{apart["name"]}"' in read("docs/add-a-method.md").replace("\n", " ")
     files = (ROOT / "src" / "concont" / "methods").glob("[!_]*.py")
     assert sorted(apart["modules"]) == sorted(f"concont.methods.{path.stem}" for path in files)
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_list_of_methods_is_complete_and_on_the_page(path):
+    listed = set(re.findall(r"\w+", read(path)))
+    assert [name for name in METHODS if name not in listed] == []
+    todo = read("docs/add-a-method.md").split("To ship it", 1)[1]
+    assert LISTS[path] in " ".join(todo.split())
+    assert "`tests/methods/test_guided.py`" in todo  # test_structure.py asks for one a method
 
 
 def test_the_citation_file_is_complete():

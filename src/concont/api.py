@@ -14,9 +14,10 @@ from concont.config import check, read_yaml, resolve
 from concont.data import sources
 from concont.data.batches import to_images
 from concont.data.partial import pose
+from concont.device import choose_device
 from concont.engine.evaluate import predict_proba
 from concont.engine.run import execute
-from concont.engine.setup import choose_device, prepare
+from concont.engine.setup import prepare
 from concont.errors import DataError, UsageError
 from concont.measure import measure
 from concont.nets.network import Network, build

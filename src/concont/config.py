@@ -126,6 +126,9 @@ def resolve(
     over = expand(merge(_overlaid(rows), asked))
     base = expand(read_recipe(name))
     chosen = _section(over, "method").get("name")
+    for row in rows:
+        if _overlay("rows")[row]["method"]["name"] != chosen:
+            raise UsageError(f"recipe {row} is not a row of method {chosen}; leave one of them out")
     if isinstance(chosen, str) and chosen != _section(base, "method").get("name", "concont"):
         base = expand(_for_method(base, chosen, name))
     label = "+".join([_label(name), *rows])
@@ -168,14 +171,15 @@ def _overlaid(rows: list[str]) -> Plain:
 def _for_method(base: Plain, method: str, recipe: str) -> Plain:
     """A recipe for another method than its own.
 
-    Its method settings go, but for thresholds, which are the data's. On the paper's data sets the
+    Its method settings go, but for thresholds, the queue and the key network's pace, which belong
+    to the data and the length of a run. On the paper's data sets the
     method's own views, optimiser and batch are laid on it.
     """
     taken = {f.name for f in fields(METHODS[method])} if method in METHODS else set()  # type: ignore[arg-type]
     kept = {
         key: value
         for key, value in _section(base, "method").items()
-        if key.startswith("threshold") and key in taken
+        if key.startswith(("threshold", "queue", "momentum")) and key in taken
     }
     base = {**base, "method": kept}
     if recipe not in PAPER:

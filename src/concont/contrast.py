@@ -80,3 +80,10 @@ def contrast_masks(
     )
     positive, negative = SELECTIONS[strategy](pairs)
     return positive & key_valid[None, :], negative & key_valid[None, :]
+
+
+def without(column: Tensor, masks: Masks) -> Masks:
+    """The masks but for one column (B,) an anchor: itself, where anchors are keys too."""
+    positive, negative = masks
+    other = torch.arange(positive.shape[1], device=column.device) != column[:, None]
+    return positive & other, negative & other

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from concont.balance import Balance, Step
@@ -52,6 +53,22 @@ class Verdict:
         """What the controller wants to see again after the step."""
         names = ("label", "score", "confident", "mean")
         return {f"verdict_{name}": getattr(self, name) for name in names}
+
+    def quality(self, truth: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+        """Sums and counts for the log: how many are confident, and how many of them rightly."""
+        sure = self.confident & (truth >= 0)
+        right = (self.label == truth) & sure
+        return {
+            "confident": (self.confident.sum(), torch.ones_like(self.label).sum()),
+            "confident_precision": (right.sum(), sure.sum()),
+            **label_quality(self.label, truth),
+        }
+
+
+def label_quality(labels: Tensor, truth: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+    """The same of pseudo-labels (B,) alone; this and the above are for logging, no loss."""
+    known = truth >= 0
+    return {"pseudo_accuracy": (((labels == truth) & known).sum(), known.sum())}
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,12 @@ def uniform_cross_entropy(logits: Tensor, candidates: Tensor) -> Tensor:
 
 def uniform_cross_entropy_of_all(logits: Tensor, candidates: Tensor) -> Tensor:
     """The same with unlabelled rows, which it pulls to the uniform distribution, (B,)."""
-    target = candidates / candidates.sum(dim=1, keepdim=True).to(logits.dtype)  # (B, C)
-    return soft_cross_entropy(logits, target)
+    return soft_cross_entropy(logits, uniform_over(candidates, logits.dtype))
+
+
+def uniform_over(candidates: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """The distribution (B, C) that gives every candidate the same."""
+    return candidates / candidates.sum(dim=1, keepdim=True).to(dtype)
 
 
 def consistency_loss(logits: Tensor, target: Tensor, confident: Tensor) -> Tensor:

@@ -45,5 +45,5 @@ def average_(key: nn.Module, online: nn.Module, momentum: float | Tensor) -> Non
 
 
 def rising(momentum: float, step: Tensor) -> Tensor:
-    """The momentum at a step (): from a plain average of the first ones up to its own value."""
+    """The momentum at a step (): (s + 1) / (s + 10), from 0.1 up to its own value."""
     return ((step + 1) / (step + 10)).clamp(max=momentum)

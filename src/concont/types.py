@@ -131,7 +131,7 @@ class Method(Named, Protocol):
 
     @property
     def momentum_rises(self) -> bool:
-        """Whether that pace is reached from 0, over the first steps."""
+        """Whether that pace is reached from a quick one: see `memory.rising`."""
         ...
 
     def idle(self, batch: int, partial: int) -> int:

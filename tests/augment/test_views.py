@@ -7,7 +7,7 @@ from PIL import Image
 from sklearn.datasets import load_sample_images
 
 from concont.augment import ops
-from concont.augment.views import draw, n_draws, render
+from concont.augment.views import Stages, draw, n_draws, render
 from concont.settings import ALL_OPERATIONS, View, Views
 from draws import IMAGES, PLAIN, apply_view, uniforms
 
@@ -197,3 +197,21 @@ def test_an_operation_that_no_image_chose_changes_nothing(rows, monkeypatch):
     (some, everywhere), touched = both_ways(images, view, u, monkeypatch)
     assert torch.allclose(some, everywhere, atol=1e-6)
     assert touched[0] <= rows < touched[1]
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        (View(operations=ALL_OPERATIONS, draws=1, cutout=(2, 2)), ["warp", "pointwise", "hole"]),
+        (View(policy="cifar10", cutout=(2, 2)), ["warp", "hole", "pointwise", "pointwise"]),
+    ],
+)
+def test_the_hole_comes_last_or_before_a_policy(view, expected):
+    order = []
+
+    def noted(stage):
+        return lambda *args: order.append(stage.__name__.strip("_")) or stage(*args)
+
+    images = torch.rand(4, 3, 8, 8)
+    Stages(noted).apply(images, view, True, torch.rand(4, n_draws(view)))
+    assert order == expected

@@ -19,12 +19,13 @@ from concont.config import resolve
 from concont.data.sources import from_arrays
 from concont.engine.setup import prepare
 from concont.runs import RunFolder
-from concont.settings import ALL_OPERATIONS, STRONG_VARIANTS, View, Views
+from concont.settings import ALL_OPERATIONS, NAMED_VIEWS, View, Views
 from concont.types import Batch
 
 NAMES = ("weak", "strong", "strong2")
 SIZE = (18, 21)
 WHOLE = {"ratio": (21 / 18, 21 / 18)}  # with all of the area: the image as it is
+NAMED = [(kind, name) for kind, variants in NAMED_VIEWS.items() for name in variants]
 
 
 def random_images(count=6, channels=3):
@@ -55,10 +56,10 @@ def weights(module):
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("strong", STRONG_VARIANTS.values(), ids=STRONG_VARIANTS.keys())
-def test_each_view_is_an_image_of_the_same_size(channels, strong):
-    images = random_images(channels=channels)
-    for row, views in map(PlainSet(images, Views(strong=strong), NAMES).__getitem__, range(6)):
+@pytest.mark.parametrize(("kind", "name"), NAMED)
+def test_each_view_is_an_image_of_the_same_size(channels, kind, name):
+    images, named = random_images(channels=channels), Views(**{kind: NAMED_VIEWS[kind][name]})
+    for row, views in map(PlainSet(images, named, NAMES).__getitem__, range(6)):
         assert row in range(6)
         assert tuple(views) == NAMES
         for view in views.values():
@@ -68,7 +69,7 @@ def test_each_view_is_an_image_of_the_same_size(channels, strong):
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("name", ALL_OPERATIONS)
+@pytest.mark.parametrize("name", [*ALL_OPERATIONS, "invert"])
 def test_each_operation_has_its_piece(name, channels):
     image = one_image(channels=channels) // 2 + 30
     view = View(operations=(name,), draws=1, **WHOLE)
@@ -77,6 +78,88 @@ def test_each_operation_has_its_piece(name, channels):
     assert 0 <= drawn.min() <= drawn.max() <= 1
     same = name == "identity" or (name == "color" and channels == 1)  # no colour, none to change
     assert all(torch.allclose(one, image / 255) for one in drawn) == same
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "pieces"),
+    [
+        ("weak", "pad4", "RandomCrop RandomHorizontalFlip ToDtype"),
+        (
+            "weak",
+            "pico",
+            "RandomResizedCrop RandomHorizontalFlip RandomApply RandomGrayscale ToDtype",
+        ),
+        (
+            "strong",
+            "pico",
+            "RandomResizedCrop RandomHorizontalFlip RandAugment ToDtype RandomErasing",
+        ),
+        ("strong", "dpll", "RandomCrop RandomHorizontalFlip RandomErasing AutoAugment ToDtype"),
+    ],
+)
+def test_the_pieces_come_in_the_order_of_our_own_views(kind, name, pieces):
+    made = transforms_of(NAMED_VIEWS[kind][name], True, SIZE).transforms
+    assert [type(piece).__name__ for piece in made] == pieces.split()
+
+
+def test_a_padded_view_is_the_image_moved_by_whole_pixels_its_border_reflected():
+    image, (height, width) = one_image(), SIZE
+    padded = np.pad(image.numpy(), ((0, 0), (2, 2), (2, 2)), mode="reflect") / np.float32(255)
+    places = list(itertools.product(range(5), repeat=2))
+    moved = torch.stack(
+        [torch.from_numpy(padded[:, y : y + height, x : x + width]) for y, x in places]
+    )
+    transform = transforms_of(View(pad=2), False, SIZE)
+    found = [(moved - transform(image)).abs().amax(dim=(1, 2, 3)) for _ in range(100)]
+    assert torch.stack(found).amin(dim=1).max() < 1e-6
+    assert len({int(distance.argmin()) for distance in found}) > 15
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_each_jitter_changes_what_it_names_and_only_with_its_chance(place):
+    image = one_image() // 2 + 30
+    spread = tuple(0.4 if k == place else 0.0 for k in range(4))
+    still, always = (
+        transforms_of(View(jitter=spread, jitter_chance=chance, **WHOLE), False, SIZE)
+        for chance in (0.0, 1.0)
+    )
+    assert torch.allclose(still(image), image / 255)
+    drawn = [always(image) for _ in range(4)]
+    assert not any(torch.allclose(one, image / 255, atol=0.005) for one in drawn)
+    grey = torch.tensor([0.2989, 0.587, 0.114])
+    means = [(one.mean(dim=(1, 2)) @ grey).item() for one in (image / 255, *drawn)]
+    if place in (1, 2):  # about the mean, about the grey: the whole is as bright as before
+        assert means == pytest.approx([means[0]] * 5, abs=0.005)
+    if place == 0:
+        assert np.std(means) > 0.01
+
+
+def test_colour_is_lost_with_its_chance():
+    image = one_image()
+    transform = transforms_of(View(grey_chance=0.5, **WHOLE), False, SIZE)
+    drawn = [transform(image) for _ in range(40)]
+    grey = sum(torch.equal(one[0], one[1]) and torch.equal(one[1], one[2]) for one in drawn)
+    assert grey + sum(torch.allclose(one, image / 255) for one in drawn) == 40
+    assert 8 <= grey <= 32
+
+
+@pytest.mark.parametrize("policy", ["cifar10", "svhn"])
+def test_a_policy_is_torchvisions_of_that_name(policy):
+    made = transforms_of(View(policy=policy, **WHOLE), False, SIZE).transforms[1]
+    assert made.policy.value == policy
+    image = one_image()
+    drawn = [made(image) for _ in range(20)]
+    assert sum(not torch.equal(one, image) for one in drawn) > 5
+
+
+def test_a_hole_before_the_policy_is_in_no_other_view():
+    views = Views(
+        flip=False, weak=View(**WHOLE), strong=View(policy="svhn", cutout=(9, 9), **WHOLE)
+    )
+    rows = PlainSet(random_images(), views, ("strong", "weak"))
+    for row in range(6):
+        image = torch.from_numpy(rows.images[row]).permute(2, 0, 1)
+        assert torch.allclose(rows[row][1]["weak"], image / 255)
 
 
 def test_a_magnitude_of_nothing_changes_nothing():

@@ -4,6 +4,7 @@ import torch
 
 from concont.bench.product import Runner, make_job, random_images, time_step
 from concont.config import resolve
+from concont.methods import METHODS
 
 SMALL = {"model": {"name": "small", "width": 4}, "train": {"batch_size": 16, "device": "cpu"}}
 
@@ -18,6 +19,15 @@ def test_random_images_are_the_same_each_time_and_balanced():
     assert first.x_train.shape == (40, 8, 8, 3)
     assert first.digest == again.digest
     assert (np.bincount(first.y_train) == 4).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_sees_all_rows(method):
+    config = {**SMALL, "method": {"name": method}, "data": {"labeled": 0.2, "holdout": 0.1}}
+    job = make_job(resolve(config), random_images(40, 8))
+    assert len(job.data.candidates) == len(job.problem.images) == 40
+    Runner(job)()
+    assert all(weight.isfinite().all() for weight in job.state.nets.online.parameters())
 
 
 def test_a_runner_goes_on_past_the_end_of_an_epoch(settings):

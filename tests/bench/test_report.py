@@ -1,7 +1,12 @@
+import logging
+
 import pytest
 
-from concont.bench.report import bench
+from concont.bench import report
+from concont.bench.report import bench, compare, each_method
 from concont.config import resolve
+from concont.errors import UsageError
+from concont.methods import METHODS
 
 FIXED = [
     "device",
@@ -15,6 +20,54 @@ FIXED = [
     "first_step_s",
     "peak_memory_gb",
 ]
+TINY = ["model.name=small", "model.width=4", "train.device=cpu"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["dpll", "pico"])
+def test_methods_that_learn_from_labelled_rows_alone_have_a_plain_way_too(method, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(1))
+    monkeypatch.setattr(report, "PREFETCH", 1)
+    (settings,) = each_method(method, {"train": {"batch_size": 8}}, "cifar10", TINY)
+    figures = bench(settings, rows=40, size=8, calls=1, plain=True)
+    assert (figures["method"], figures["batch"]) == (method, 8)
+    assert figures["plain_step_ms"] > 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "recipe", "batch"),
+    [({}, "cifar10", 256), ({"train": {"batch_size": 32}}, "cifar10", 32), ({}, "digits", 64)],
+)
+def test_all_methods_have_the_batch_of_the_recipe_or_the_one_asked_for(flags, recipe, batch):
+    each = each_method("dpll, concont ,pico", flags, recipe, TINY)
+    assert [settings.method.name for settings in each] == ["dpll", "concont", "pico"]
+    assert [settings.train.batch_size for settings in each] == [batch] * 3
+    assert each[0].views == resolve({"method": {"name": "dpll"}}, recipe).views
+
+
+def test_all_methods_can_be_asked_for_and_none_comes_twice():
+    assert [s.method.name for s in each_method(" all ", {}, "cifar10", TINY)] == list(METHODS)
+    assert [s.method.name for s in each_method("lws,lws", {}, "cifar10", TINY)] == ["lws"]
+
+
+@pytest.mark.parametrize("words", ["pico,sspl", "pico,", "", "[1"])
+def test_unknown_methods_are_named_in_one_line(words):
+    with pytest.raises(UsageError, match="no method '.*'; there are concont, dpll, ") as caught:
+        each_method(words, {}, "cifar10", TINY)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_machine_is_measured_once_and_a_smaller_batch_is_said_once(monkeypatch, caplog):
+    rates = iter([7.0])
+    monkeypatch.setattr(report, "matmul_tflops", lambda _: next(rates))
+    each = each_method("partial,lws", {"train": {"batch_size": 64}}, "cifar10", TINY)
+    with caplog.at_level(logging.WARNING, "concont"):
+        rows = compare(each, rows=20, size=8, calls=1)
+    assert len(caplog.messages) == 1
+    assert "20 rows, not 64" in caplog.messages[0]
+    assert [(row["method"], row["batch"]) for row in rows] == [("partial", 20), ("lws", 20)]
+    assert all(set(FIXED) <= set(row) and row["matmul_tflops"] == 7.0 for row in rows)
+    assert rows[0]["environment"] == rows[1]["environment"]
 
 
 @pytest.mark.slow

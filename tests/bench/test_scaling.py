@@ -22,6 +22,16 @@ def test_each_number_of_images_is_timed_with_its_own_rows():
         assert row["us_per_image"] == pytest.approx(row["step_ms"] / 16 * 1000)
 
 
+def test_each_number_of_images_is_timed_with_all_of_them(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "concont.bench.scaling._row",
+        lambda runner, *_: seen.append(len(runner.job.data.candidates)),
+    )
+    by_rows(resolve({**SETTINGS, "method": {"name": "partial"}}), (32, 64), 8, calls=1)
+    assert seen == [32, 64]
+
+
 def test_images_are_read_from_disk(monkeypatch):
     monkeypatch.setattr(mapped, "LARGE", 1)
     row, beside = from_disk(resolve(SETTINGS), ((8, 40, 4),), calls=1)

@@ -3,6 +3,8 @@ import json
 import pytest
 
 import concont
+from concont.cli.app import app
+from concont.errors import UsageError
 from processes import concont as command
 
 SMALL = [
@@ -66,12 +68,36 @@ def test_where_the_time_of_a_run_went(tmp_path, toy_npz, toy_config):
 
 @pytest.mark.parametrize(
     "words",
-    [("--images", "-5"), ("--image-size", "0"), ("--steps", "0"), ("--method", "nope")],
+    [("--images", "-5"), ("--image-size", "0"), ("--steps", "0")],
 )
 def test_wrong_use_is_refused_in_words(words):
     done = command("bench", *words)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--method", "sspl"), "'sspl'; it must be one of concont, dpll, "),
+        (("--methods", "pico, sspl"), "no method 'sspl'; there are concont, dpll, "),
+        (("--methods", "pico", "--method", "lws"), "leave out --method, "),
+        (("--methods", "pico", "--scaling"), "leave out --method, --scaling"),
+        (("--methods", "pico", "--run", "nowhere"), "leave out --method, --scaling and --run"),
+    ],
+)
+def test_methods_are_refused_in_one_line(words, said):
+    with pytest.raises(UsageError) as caught:
+        app(["bench", *words], standalone_mode=False)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_an_unknown_method_ends_the_command_with_a_line_and_a_code():
+    done = command("bench", "--method", "sspl")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import torch
 
 from concont.config import resolve
 from concont.data.sources import from_arrays
-from concont.engine.setup import choose_device, measure, prepare
+from concont.engine.setup import measure, prepare
 from concont.errors import DataError, UsageError
 from concont.runs import RunFolder
 
@@ -117,12 +117,10 @@ def test_images_too_small_and_batches_of_one_are_refused(toy_arrays, toy_config)
         prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
 
 
-def test_the_device():
-    assert choose_device("cpu") == torch.device("cpu")
-    if not torch.cuda.is_available():
-        assert choose_device("auto") == torch.device("cpu")
-        with pytest.raises(UsageError, match="no CUDA device"):
-            choose_device("cuda")
+def test_a_shift_beyond_the_image_is_refused(toy_arrays, toy_config):
+    toy_config["views"]["weak"] = {"pad": 8}
+    with pytest.raises(UsageError, match="views.weak.pad is 8; the images are 8 x 8"):
+        prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
 
 
 @pytest.mark.parametrize("name", ["small", "resnet18"])

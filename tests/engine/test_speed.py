@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from concont.config import resolve
-from concont.engine.speed import Captured, compiled, reason, wanted
+from concont.engine.speed import Apart, Captured, compiled, reason, wanted
 from processes import COMMAND, ENVIRONMENT
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -108,18 +108,23 @@ class Stream:
     def wait_stream(self, other):
         pass
 
+    def wait_event(self, event):
+        event.waited = self
+
 
 class Device:
     """Stands in for CUDA; notes in what way each update ran, and on what."""
 
     def __init__(self, monkeypatch, refuses=False):
-        self.seen, self.way, self.refuses = [], "plain", refuses
+        self.seen, self.restored, self.way, self.refuses = [], [], "plain", refuses
         for name, replacement in {
             "Stream": Stream,
             "current_stream": Stream,
             "stream": lambda stream: self.in_way("aside"),
             "graph": lambda graph, **options: self.in_way("captured"),
             "CUDAGraph": lambda: self,
+            "default_generators": [self],
+            "current_device": lambda: 0,
         }.items():
             monkeypatch.setattr(torch.cuda, name, replacement)
 
@@ -133,6 +138,12 @@ class Device:
 
     def replay(self):
         self.seen.append("replayed")
+
+    def clone_state(self):
+        return f"generator in way {self.way}"
+
+    def graphsafe_set_state(self, state):
+        self.restored.append(state)
 
     def update(self, index, images, draws):
         if self.way == "captured" and self.refuses:
@@ -155,6 +166,7 @@ def test_an_update_is_captured_after_a_few_and_replayed_from_then_on(monkeypatch
         captured(*inputs(n))
     warm, capture = updates("aside", range(3)), updates("captured", [3])
     assert device.seen == [*warm, *capture, *["replayed"] * 3]
+    assert device.restored == []
     index, images, draws = captured.inputs  # from where the graph reads
     assert (index.item(), images.item(), draws["weak"].item()) == (5, 50, 500)
 
@@ -165,10 +177,36 @@ def test_an_update_that_cannot_be_captured_goes_on_as_it_is(monkeypatch, caplog)
     for n in range(6):
         captured(*inputs(n))
     assert device.seen == updates("aside", range(3)) + updates("plain", range(3, 6))
+    assert device.restored == ["generator in way plain"]  # as it was before
     (line,) = caplog.messages
     assert line == (
         "not captured as a CUDA graph, so slower: operation not permitted when stream is capturing"
     )
+
+
+class Event:
+    marked, waited = False, None
+
+    def record(self):
+        self.marked = True
+
+
+def test_a_pass_on_its_own_stream_waits_for_the_views_and_for_nothing_else(monkeypatch):
+    device = Device(monkeypatch)
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    own, ways = Stream(), []
+
+    def passes(*views):
+        ways.append(device.way)
+        return views
+
+    key, online = Apart(None, passes, own), Apart(None, passes, None)
+    key.mark()
+    assert key.features(1, 2) == online.features(1, 2) == (1, 2)
+    assert ways == ["aside", "plain"]
+    assert key.ready.marked
+    assert key.ready.waited is own
+    assert online.ready.waited is None
 
 
 def test_what_a_captured_update_is_given_stays_as_it_was(monkeypatch):

@@ -4,10 +4,9 @@ import pytest
 import torch
 
 import oracles
-from concont.balance import Alignment, Curriculum, Fixed
 from concont.methods.dpll import Dpll
 from concont.types import Nets
-from toys import B, D, LinearNet, all_sets, double, near, problem, scores, uniform, visit
+from toys import B, C, D, LinearNet, N, all_sets, double, near, problem, scores, uniform, visit
 
 BOUNDS = (0.5, 0.95, 1.0)  # lower, upper, rate
 
@@ -120,18 +119,56 @@ def test_no_gradient_flows_through_z():
     assert found[0].abs().sum() > 0
 
 
-@pytest.mark.parametrize("name", ["adaptive", "fixed", "da", "cpl"])
-def test_the_controller_has_the_balance_that_was_asked_for(name):
-    sets, net = all_sets(), LinearNet(2)
-    method = Dpll(controlled=True, balance=name)
-    kind = {"fixed": Fixed, "da": Alignment, "cpl": Curriculum}
-    assert type(method.controller.balance) is kind.get(name, type(method.controller.balance))
-    state, batch = double(method.init_state(sets, D)), visit(sets, epoch=9)
-    assert set(state) == {"conformal", *method.controller.init_state(*sets.shape)}
-    out = method.losses(Nets(net, net), state, batch)
-    verdict = method.controller.judge(state["conformal"][batch.index], batch.candidates, state)
-    assert torch.equal(out.memory["verdict_confident"], verdict.confident)
-    method.commit(Nets(net, net), state, batch, out)
+LIMITS = {"threshold_lower": 0.4, "threshold_upper": 0.9, "threshold_rate": 0.5}
+
+
+def judged(name, kept, own, members):
+    """Scores, labels and verdicts of the rows' targets by the loops, under one of the balances."""
+    seen = oracles.alignment(own, kept["means"]) if name == "da" else own
+    score, labels = oracles.partial_confidence(seen, members, (1, 1, 1))
+    return score, labels, [s >= kept["tau"][j] for s, j in zip(score, labels, strict=True)]
+
+
+def remembered(name, kept, index, own, verdict):
+    """Thresholds after a step, and what they or the alignment come from."""
+    score, labels, sure = verdict
+    if name == "adaptive":
+        return {**kept, "tau": oracles.thresholds(kept["tau"], labels, sure, *LIMITS.values())}
+    if name == "da":
+        mean = [oracles.mean(column) for column in zip(*own, strict=True)]
+        return {**kept, "means": [*kept["means"][1:], mean]}
+    if name == "cpl":
+        visits = zip(index, labels, score, strict=True)
+        passed = kept["passed"] | {row: label for row, label, s in visits if s >= 0.7}
+        return {**kept, "passed": passed, "tau": oracles.curriculum(0.7, passed, N, C)}
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [("adaptive", set()), ("fixed", set()), ("da", {"means", "means_next"}), ("cpl", {"passed"})],
+)
+def test_the_controller_has_the_balance_that_was_asked_for(name, extra):
+    sets, verdicts = all_sets(), set()
+    method = Dpll(controlled=True, balance=name, threshold=0.7, **LIMITS)
+    state, first = double(method.init_state(sets, D)), [0.0 if name == "cpl" else 0.7] * C
+    assert set(state) == {"conformal", "tau", *extra}
+    kept = {"tau": first, "means": [[1 / C] * C] * 128, "passed": {}}
+    for epoch in range(9):
+        net, batch = LinearNet(epoch), visit(sets, epoch, epoch)
+        index, own = batch.index.tolist(), state["conformal"][batch.index].tolist()
+        out = method.losses(Nets(net, net), state, batch)
+        verdict = judged(name, kept, own, batch.candidates.tolist())
+        score, labels, sure = verdict
+        assert near(out.memory["verdict_score"], score, 1e-6)
+        assert out.memory["verdict_label"].tolist() == labels
+        assert out.memory["verdict_confident"].tolist() == sure
+        method.commit(Nets(net, net), state, batch, out)
+        kept = remembered(name, kept, index, own, verdict)
+        assert near(state["tau"], kept["tau"], 1e-6)
+        verdicts |= set(sure)
+    assert verdicts == {True, False}
+    assert (kept["tau"] != first) == (name in ("adaptive", "cpl"))  # the others stay as they are
 
 
 def test_without_the_controller_its_state_is_not_kept():

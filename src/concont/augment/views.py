@@ -35,7 +35,7 @@ class Stages:
     """A view in stages, each a pure function that `wrap` may compile.
 
     Crop, flip and the geometric operations are sampled through one bilinear grid; then the
-    colours; then the pointwise operations in order; then the hole.
+    colours; then the pointwise operations in order; then the hole, which comes before a policy's.
     """
 
     def __init__(self, wrap: Callable[[Stage], Stage] = lambda stage: stage) -> None:
@@ -54,10 +54,13 @@ class Stages:
         result, slots = self.warp(images, view, flip, policy, names, pose, chosen)
         if colours.shape[1]:
             result = self.tint(result, view, colours)
+        early = view.policy != "random"  # a policy sees the hole, as DPLL has it
+        if early and view.cutout[1] > 0:
+            result = self.cut(result, view, hole)
         if set(names) & set(ops.POINTWISE):
             for which, magnitude in slots:
                 result = self.alter(result, names, which, magnitude)
-        if view.cutout[1] > 0:
+        if not early and view.cutout[1] > 0:
             result = self.cut(result, view, hole)
         return result
 

@@ -39,26 +39,59 @@ def transforms_of(view: View, flip: bool, size: tuple[int, int]) -> "v2.Transfor
     resamples and rounds to whole values by itself; a list of all 14 operations is torchvision's
     RandAugment, with its own fixed magnitudes instead of the view's ranges; otherwise sharpness,
     solarize and posterize have a grid of magnitudes, and shears are uniform in the angle; the
-    hole lies wholly inside the image, and its area, not its side, is uniform.
+    jitter's four changes come in any order; the hole lies wholly inside the image, and its area,
+    not its side, is uniform.
     """
-    from torchvision.transforms import InterpolationMode, v2
+    from torchvision.transforms import v2
+
+    scale = v2.ToDtype(torch.float32, scale=True)
+    first = [*_geometry(view, flip, size), *_colours(view)]
+    if view.policy == "random":
+        return v2.Compose([*first, *_operations(view), scale, *_hole(view, size, grey=0.5)])
+    # A policy sees the hole, as in our own views.
+    return v2.Compose([*first, *_hole(view, size, grey=128), *_operations(view), scale])
+
+
+def _geometry(view: View, flip: bool, size: tuple[int, int]) -> list[Any]:
+    from torchvision.transforms import v2
+
+    crop = (
+        v2.RandomCrop(size, padding=view.pad, padding_mode="reflect")
+        if view.pad
+        else v2.RandomResizedCrop(size, scale=view.crop, ratio=view.ratio)
+    )
+    return [crop, v2.RandomHorizontalFlip()] if flip else [crop]
+
+
+def _colours(view: View) -> list[Any]:
+    from torchvision.transforms import v2
+
+    jitter = [v2.RandomApply([v2.ColorJitter(*view.jitter)], p=view.jitter_chance)]
+    grey = [v2.RandomGrayscale(view.grey_chance)]
+    return (jitter if any(view.jitter) else []) + (grey if view.grey_chance > 0 else [])
+
+
+def _operations(view: View) -> list[Any]:
+    from torchvision.transforms import AutoAugmentPolicy, InterpolationMode, v2
 
     bilinear = InterpolationMode.BILINEAR
-    steps: list[Any] = [v2.RandomResizedCrop(size, scale=view.crop, ratio=view.ratio)]
-    if flip:
-        steps.append(v2.RandomHorizontalFlip())
-    if view.draws and sorted(view.operations) == sorted(ALL_OPERATIONS):
-        steps.append(v2.RandAugment(num_ops=view.draws, interpolation=bilinear))
-    elif view.draws:
-        choice = v2.RandomChoice([_piece(name, view) for name in view.operations])
-        steps.extend([choice] * view.draws)
-    steps.append(v2.ToDtype(torch.float32, scale=True))
-    if view.cutout[1] > 0:
-        largest = min(size) - 1  # RandomErasing leaves an image alone if the hole is no smaller
-        areas = [min(side, largest) ** 2 / (size[0] * size[1]) for side in view.cutout]
-        hole = v2.RandomErasing(p=1, scale=areas, ratio=(1, 1), value=0.5, inplace=True)
-        steps.append(hole)
-    return v2.Compose(steps)
+    if view.policy != "random":
+        return [v2.AutoAugment(AutoAugmentPolicy(view.policy), interpolation=bilinear)]
+    if not view.draws:
+        return []
+    if sorted(view.operations) == sorted(ALL_OPERATIONS):
+        return [v2.RandAugment(num_ops=view.draws, interpolation=bilinear)]
+    return [v2.RandomChoice([_piece(name, view) for name in view.operations])] * view.draws
+
+
+def _hole(view: View, size: tuple[int, int], grey: float) -> list[Any]:
+    from torchvision.transforms import v2
+
+    if view.cutout[1] == 0:
+        return []
+    largest = min(size) - 1  # RandomErasing leaves an image alone if the hole is no smaller
+    areas = [min(side, largest) ** 2 / (size[0] * size[1]) for side in view.cutout]
+    return [v2.RandomErasing(p=1, scale=areas, ratio=(1, 1), value=grey)]
 
 
 def _piece(name: str, view: View) -> Any:
@@ -91,6 +124,7 @@ def _piece(name: str, view: View) -> Any:
         "translate_y": lambda: v2.RandomAffine(
             0, translate=(0, view.translate), interpolation=bilinear
         ),
+        "invert": lambda: v2.RandomInvert(p=1),
     }
     return makers[name]()
 

@@ -1,7 +1,8 @@
 """The figures of `concont bench`: the step, the plain way beside it, the machine's own rate."""
 
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
@@ -19,50 +20,94 @@ from concont.bench.plain import (
     plain_views_ms,
 )
 from concont.bench.product import make_job, random_images, time_step
+from concont.config import resolve
 from concont.data.sources import Dataset
+from concont.device import choose_device
 from concont.engine.record import environment
-from concont.engine.setup import choose_device
+from concont.errors import UsageError
+from concont.methods import METHODS
 from concont.settings import Settings
 
+log = logging.getLogger("concont")
 EPOCH = 50_000  # images of a CIFAR-10 epoch
 
 
 def bench(settings: Settings, rows: int, size: int, calls: int, plain: bool) -> dict[str, Any]:
     """Time the step on random images, and the plain way on the same ones."""
+    data, (settings,) = random_images(rows, size), _fitting([settings], rows)
+    figures = _figures(settings, data, calls) | _machine(settings)
+    return figures | (time_plain(settings, data, calls) if plain else {})
+
+
+def compare(each: Sequence[Settings], rows: int, size: int, calls: int) -> list[dict[str, Any]]:
+    """The step of several methods, each with its own views, on the same images."""
+    data, each = random_images(rows, size), _fitting(each, rows)
+    figures = [_figures(settings, data, calls) for settings in each]
+    machine = _machine(each[0])
+    return [row | machine for row in figures]
+
+
+def each_method(
+    words: str, flags: Mapping[str, Any], recipe: str, assignments: Sequence[str]
+) -> list[Settings]:
+    """The settings of the methods in a list with commas, or of `all`; each with the same batch.
+
+    That is the recipe's own, or what was asked for, whatever batch a method has in its paper.
+    """
+    names = [word.strip() for word in words.split(",")]
+    names = list(METHODS) if names == ["all"] else names
+    unknown = [repr(name) for name in names if name not in METHODS]
+    if unknown:
+        raise UsageError(f"no method {', '.join(unknown)}; there are {', '.join(METHODS)}")
+    batch = resolve(flags, recipe, assignments).train.batch_size
+    return [
+        resolve(flags, recipe, [*assignments, f"train.batch_size={batch}", f"method.name={name}"])
+        for name in dict.fromkeys(names)
+    ]
+
+
+def _fitting(each: Sequence[Settings], rows: int) -> list[Settings]:
+    """The same with batches of no more than the rows, which is said once."""
+    asked = max(settings.train.batch_size for settings in each)
+    if asked > rows:
+        log.warning("a batch holds %d rows, not %d: there are no more images", rows, asked)
+    sizes = [min(settings.train.batch_size, rows) for settings in each]
+    return [
+        replace(settings, train=replace(settings.train, batch_size=size))
+        for settings, size in zip(each, sizes, strict=True)
+    ]
+
+
+def _machine(settings: Settings) -> dict[str, Any]:
+    """What is the same for all methods; measured last, since a GPU keeps the memory it takes."""
     device = choose_device(settings.train.device)
-    data = random_images(rows, size)
-    found = time_step(settings, data, calls)
-    figures = {
+    return {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "matmul_tflops": matmul_tflops(device),
+        "environment": environment(device),
+    }
+
+
+def _figures(settings: Settings, data: Dataset, calls: int) -> dict[str, Any]:
+    found = time_step(settings, data, calls)
+    return {
         "batch": found.batch,
         "step_ms": found.step_ms,
         "plain_step_ms": None,
         "views_ms": found.views_ms,
         "plain_views_ms": None,
         "tflops": found.tflops,
-        "matmul_tflops": matmul_tflops(device),
         "first_step_s": found.first_step_s,
         "warm_cache": found.warm_cache,
         "peak_memory_gb": found.peak_memory_gb,
         "step_memory_gb": found.step_memory_gb,
         "images_per_s": found.batch / found.step_ms * 1000,
         "epoch_s": EPOCH // found.batch * found.step_ms / 1000,
-        "image_size": size,
+        "image_size": data.x_train.shape[1],
         "method": settings.method.name,
         "network": settings.model.name,
         "skip_idle": settings.train.skip_idle,
-        "environment": environment(device),
     }
-    return figures | (time_plain(settings, data, calls) if plain else {})
-
-
-def compare(each: Mapping[str, Settings], rows: int, size: int, calls: int) -> list[dict[str, Any]]:
-    """The step of several methods, each with its own views, at the first one's batch size."""
-    batch = next(iter(each.values())).train.batch_size
-    return [
-        bench(replace(s, train=replace(s.train, batch_size=batch)), rows, size, calls, plain=False)
-        for s in each.values()
-    ]
 
 
 def time_plain(settings: Settings, data: Dataset, calls: int) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from concont.data.mapped import mapping
 from concont.data.order import Order
 from concont.data.partial import pose
 from concont.data.sources import from_arrays, load
+from concont.device import choose_device
 from concont.engine.record import environment
-from concont.engine.setup import choose_device
 from concont.engine.speed import Captured
 from concont.settings import Settings
 
@@ -37,7 +37,7 @@ def by_rows(settings: Settings, rows: tuple[int, ...], size: int, calls: int) ->
         if runner is None:
             runner = Runner(make_job(settings, data))
         else:
-            problem, train = pose(data, settings.data), settings.train
+            problem, train = pose(data, runner.job.settings.data), settings.train
             device = runner.job.data.device
             runner.move(
                 TrainingSet.of(problem, device, train.memory_share),

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from concont.data.batches import to_images
 from concont.data.sources import Images, check_images
-from concont.engine.setup import choose_device
+from concont.device import choose_device
 from concont.errors import UsageError
 
 SCALES = tuple(0.3 / 1.85**i for i in range(4))  # centre frequencies, cycles a pixel

@@ -1,11 +1,13 @@
 """`concont bench`."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from concont.cli.app import app, console
+from concont.errors import UsageError
 
 ON_CPU = ["model.name=small", "train.batch_size=64", "train.skip_idle=false"]
 
@@ -52,8 +54,8 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Time the training step against the plain way and against the machine."""
-    import json
-
+    if methods is not None and (method is not None or scaling or run is not None):
+        raise UsageError("--methods stands alone: leave out --method, --scaling and --run")
     figures: Any
     show: Any
     if run is not None:
@@ -63,11 +65,10 @@ def bench(
         figures, show = describe_run(RunFolder(run), passing), _show_run
     else:
         from concont.bench.report import bench as measure
-        from concont.bench.report import compare
+        from concont.bench.report import compare, each_method
         from concont.bench.scaling import scaling as grow
-        from concont.config import merge, resolve
-        from concont.engine.setup import choose_device
-        from concont.methods import METHODS
+        from concont.config import resolve
+        from concont.device import choose_device
 
         given: dict[str, dict[str, Any]] = {
             "method": {"name": method},
@@ -80,19 +81,16 @@ def bench(
         on_gpu = choose_device(device or "auto").type == "cuda"
         small = [] if on_gpu or recipe is not None else ON_CPU
         chosen = [a for a in small if batch is None or "batch" not in a] + (assignments or [])
-        settings = resolve(flags, recipe or "cifar10", chosen)
+        asked = flags, recipe or "cifar10", chosen
         calls = (100 if on_gpu else 5) if steps is None else steps
         rows = (50_000 if on_gpu else 2_000) if images is None else images
         if scaling:
-            figures, show = grow(settings, calls), _show_scaling
+            figures, show = grow(resolve(*asked), calls), _show_scaling
         elif methods is not None:
-            each = {
-                name: resolve(merge(flags, {"method": {"name": name}}), recipe or "cifar10", chosen)
-                for name in (METHODS if methods == "all" else methods.split(","))
-            }
+            each = each_method(methods, *asked)
             figures, show = compare(each, rows, image_size, calls), _show_methods
         else:
-            figures, show = measure(settings, rows, image_size, calls, plain), _show
+            figures, show = measure(resolve(*asked), rows, image_size, calls, plain), _show
     if as_json:
         typer.echo(json.dumps(figures))
     else:

@@ -14,6 +14,7 @@ from concont.data import sources
 from concont.data.batches import TrainingSet
 from concont.data.order import Order
 from concont.data.partial import Problem, pose
+from concont.device import choose_device
 from concont.engine import checkpoint, speed
 from concont.engine.evaluate import TestSet
 from concont.engine.meter import Meter
@@ -122,13 +123,6 @@ def start(settings: Settings, online: Network, candidates: Tensor) -> TrainState
     )
 
 
-def choose_device(name: str) -> torch.device:
-    """The device that a setting names; `auto` is the GPU where there is one."""
-    if name == "cuda" and not torch.cuda.is_available():
-        raise UsageError("the device is to be cuda, but no CUDA device can be used here; try cpu")
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
-
-
 def measure(problem: Problem) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of each channel of the training images, in [0, 1]."""
     images = problem.images
@@ -181,3 +175,7 @@ def _refuse(settings: Settings, problem: Problem) -> None:
     height, width = problem.images.shape[1:3]
     if min(height, width) < SMALLEST:
         raise DataError(f"images are {height} x {width}; the smallest side is {SMALLEST}")
+    for kind in ("weak", "strong"):
+        pad = getattr(settings.views, kind).pad
+        if pad >= min(height, width):
+            raise UsageError(f"views.{kind}.pad is {pad}; the images are {height} x {width}")

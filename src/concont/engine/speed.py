@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 
 from concont.settings import Settings
+from concont.types import Net, Nets
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Passes = Callable[..., tuple[Tensor, ...]]
 Update = Callable[[Tensor, Tensor, Mapping[str, Tensor]], None]
 log = logging.getLogger("concont")
 
@@ -86,6 +88,48 @@ def reason(error: BaseException) -> str:
     return text.splitlines()[0]
 
 
+class Apart:
+    """A network whose passes are compiled by themselves and may run beside another one's.
+
+    On a stream of its own a pass starts when the views are there (`mark`), not when what was
+    asked for before it has ended. Whoever asks for its features waits for them on the device.
+    """
+
+    def __init__(self, network: Net, passes: Passes, stream: torch.cuda.Stream | None) -> None:
+        self.network, self.passes, self.stream = network, passes, stream
+        self.ready = torch.cuda.Event()  # type: ignore[no-untyped-call]
+
+    def mark(self) -> None:
+        """What is asked for from here on may start here."""
+        self.ready.record()
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def features(self, *views: Tensor) -> tuple[Tensor, ...]:
+        """As the network's own."""
+        if self.stream is None:
+            return self.passes(*views)
+        self.stream.wait_event(self.ready)
+        with torch.cuda.stream(self.stream):
+            found = self.passes(*views)
+        torch.cuda.current_stream().wait_stream(self.stream)
+        return found
+
+    def logits(self, features: Tensor) -> Tensor:
+        """As the network's own."""
+        return self.network.logits(features)
+
+    def embed(self, features: Tensor) -> Tensor:
+        """As the network's own."""
+        return self.network.embed(features)
+
+
+def apart(nets: Nets, said: set[str]) -> tuple[Apart, Apart]:
+    """The online and the key network; the key network's passes run beside the online one's."""
+    online, key = (compiled(net.features, True, said) for net in (nets.online, nets.key))
+    own = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    return Apart(nets.online, online, None), Apart(nets.key, key, own)
+
+
 class Captured:
     """Replays an update as one CUDA graph, after a few ordinary ones that warm it up.
 
@@ -140,6 +184,9 @@ class Captured:
 
     def _capture(self) -> None:
         graph = torch.cuda.CUDAGraph()
+        # A capture that fails leaves the generator in the middle of it: this copy is not.
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        before = generator.clone_state()
         try:
             # Of this thread alone, since another one may be fetching the next images.
             with torch.cuda.graph(graph, capture_error_mode="thread_local"):
@@ -147,5 +194,6 @@ class Captured:
         except Exception as error:  # a user's network may wait for the device or copy from it
             log.warning("not captured as a CUDA graph, so slower: %s", reason(error))
             self.possible = False
+            generator.graphsafe_set_state(before)
         else:
             self.graph = graph

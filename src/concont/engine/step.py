@@ -8,7 +8,7 @@ from torch import Tensor
 from concont.augment.views import Stages, draw
 from concont.data.batches import TrainingSet
 from concont.engine.meter import Meter
-from concont.engine.speed import Captured, compiled, wanted
+from concont.engine.speed import Apart, Captured, apart, compiled, wanted
 from concont.engine.state import TrainState
 from concont.memory import average_, rising
 from concont.settings import Settings
@@ -37,6 +37,9 @@ class Step:
         self.stages = Stages(lambda stage: compiled(stage, fast, said))
         self.losses = compiled(method.losses, fast, said)
         self.note = compiled(note, fast, said)
+        self.nets = state.nets
+        if fast and data.device.type == "cuda" and state.nets.key is not state.nets.online:
+            self.nets = Nets(*apart(state.nets, said))
         self.clock = torch.tensor([0.0, settings.train.epochs], device=data.device)
         self.run: Callable[[Tensor, Tensor, Draws], None] = self.update
         # A user's own network may do in Python what a graph would not do again: unless asked for.
@@ -80,10 +83,16 @@ class Step:
         with torch.no_grad():
             self.note(state.nets, state.memory, state.meter, batch, out)
 
+    def ask(self, batch: Batch) -> StepOut:
+        """What the method makes of a batch; nothing is changed but BatchNorm's averages."""
+        if isinstance(self.nets.key, Apart):
+            self.nets.key.mark()  # its pass may start here
+        return self.losses(self.nets, self.state.memory, batch)
+
     def learn(self, batch: Batch) -> StepOut:
         """Losses, backward pass, optimiser, momentum network."""
         state, method = self.state, self.settings.deep
-        out = self.losses(state.nets, state.memory, batch)
+        out = self.ask(batch)
         state.optimizer.zero_grad()  # there are gradients only if capturing the last step failed
         out.total.backward()  # type: ignore[no-untyped-call]
         state.optimizer.step()

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from concont.balance import make_balance, refuse_outside
-from concont.contrast import contrast_masks
+from concont.contrast import contrast_masks, without
 from concont.controller import Controller, Verdict
 from concont.losses import (
     PART_MEANS,
@@ -53,14 +53,16 @@ class ConCont:
     temperature: Positive = 0.07  # t in Eq. 4
     queue: Count = 8192
     momentum: Fraction = 0.999  # of the key network
-    momentum_rises: bool = False  # to that value, from a plain average of the first steps
+    momentum_rises: bool = False  # to that value, from 0.1
 
     wants_unlabeled = True
     reads_truth = False
 
     def __post_init__(self) -> None:
-        refuse_outside(self.threshold, self.threshold_lower, self.threshold_upper)
-        if self.part_rows == "all" and self.part_mean == "partial":
+        if self.balance == "adaptive":
+            refuse_outside(self.threshold, self.threshold_lower, self.threshold_upper)
+        everywhere = self.part_loss == "uniform" and self.part_rows == "all"
+        if everywhere and self.part_mean == "partial":
             raise ValueError("part_rows all and part_mean partial contradict each other")
 
     @property
@@ -116,7 +118,7 @@ class ConCont:
                 "loss_reg": label_level.detach(),
                 "loss_contrast": repr_level.detach(),
             },
-            metrics=_quality(verdict, batch.truth),
+            metrics=verdict.quality(batch.truth),
             memory={"keys": keys, "label": labels, **verdict.memory},
         )
 
@@ -162,7 +164,7 @@ class ConCont:
         if self.contrast_set == "queries":
             z, key_labels, sure = [*z, queries], [*key_labels, labels], [*sure, verdict.confident]
         own = torch.arange(len(labels), device=labels.device)
-        positive, negative = contrast_masks(
+        masks = contrast_masks(
             self.selection,
             labels,
             verdict.confident,
@@ -171,20 +173,6 @@ class ConCont:
             key_valid=torch.cat(key_labels) != EMPTY,
             own_key=own,
         )
-        if self.contrast_set == "queries":  # but for the anchor itself
-            itself = own + len(labels) + len(state["queue_label"])
-            other = torch.arange(positive.shape[1], device=labels.device) != itself[:, None]
-            positive, negative = positive & other, negative & other
-        return contrastive_loss(queries, torch.cat(z), positive, negative, self.temperature)
-
-
-def _quality(verdict: Verdict, truth: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
-    """Sums and counts for the log; the only use of true labels here."""
-    known = truth >= 0
-    right = (verdict.label == truth) & known
-    sure = verdict.confident & known
-    return {
-        "confident": (verdict.confident.sum(), torch.ones_like(known).sum()),
-        "pseudo_accuracy": (right.sum(), known.sum()),
-        "confident_precision": ((right & sure).sum(), sure.sum()),
-    }
+        if self.contrast_set == "queries":
+            masks = without(own + len(labels) + len(state["queue_label"]), masks)
+        return contrastive_loss(queries, torch.cat(z), *masks, self.temperature)

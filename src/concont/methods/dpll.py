@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from concont.balance import make_balance, refuse_outside
-from concont.controller import Controller
-from concont.losses import inside_softmax, outside_cross_entropy
+from concont.controller import Controller, label_quality
+from concont.losses import consistency_loss, inside_softmax, outside_cross_entropy, uniform_over
 from concont.types import Batch, Nets, NonNegative, Positive, Simple, State, StepOut
 
 
@@ -29,7 +29,7 @@ class Dpll(Simple):
     views = ("weak", "strong", "strong2")
 
     def __post_init__(self) -> None:
-        if self.controlled:
+        if self.controlled and self.balance == "adaptive":
             refuse_outside(self.threshold, self.threshold_lower, self.threshold_upper)
 
     @property
@@ -40,7 +40,7 @@ class Dpll(Simple):
 
     def init_state(self, candidates: Tensor, dim: int) -> State:
         """The conformal distribution of each row, uniform over its candidates at first."""
-        state = {"conformal": candidates / candidates.sum(dim=1, keepdim=True)}
+        state = {"conformal": uniform_over(candidates)}
         return state | (self.controller.init_state(*candidates.shape) if self.controlled else {})
 
     def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
@@ -50,14 +50,17 @@ class Dpll(Simple):
         outside = outside_cross_entropy(log_probs[0], batch.candidates).mean()
 
         target = state["conformal"][batch.index]
-        entropy = torch.special.entr(target).sum(dim=1)
-        apart = sum(-(target * view).sum(dim=1) - entropy for view in log_probs)  # (B,)
-        memory = {}
+        counts = torch.ones_like(batch.index, dtype=torch.bool)  # (B,) rows to be consistent
+        memory, metrics = {}, label_quality(target.argmax(dim=1), batch.truth)
         if self.controlled:
             verdict = self.controller.judge(target, batch.candidates, state)
-            apart = torch.where(verdict.confident, apart, 0.0)
-            memory = verdict.memory
-        divergence = torch.as_tensor(apart).mean()
+            counts, memory, metrics = (
+                verdict.confident,
+                verdict.memory,
+                verdict.quality(batch.truth),
+            )
+        apart = torch.stack([consistency_loss(view, target, counts) for view in log_probs])
+        divergence = apart.sum(dim=0).mean()
         ramp = (batch.epoch / (self.ramp * batch.epochs)).clamp(max=1)
 
         together = torch.stack([view.detach() for view in log_probs]).mean(dim=0)
@@ -65,6 +68,7 @@ class Dpll(Simple):
         return StepOut(
             total=outside + self.weight * ramp * divergence,
             terms={"loss_part": outside.detach(), "loss_reg": divergence.detach()},
+            metrics=metrics,
             memory=memory,
         )
 

@@ -7,13 +7,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from concont.losses import contrastive_loss, soft_cross_entropy
+from concont.contrast import contrast_masks, without
+from concont.controller import label_quality
+from concont.losses import contrastive_loss, soft_cross_entropy, uniform_over
 from concont.memory import EMPTY, empty_queue, push_
-from concont.types import Batch, Count, Fraction, Nets, NonNegative, Positive, Share, State, StepOut
+from concont.types import (
+    Batch,
+    Count,
+    Fraction,
+    Nets,
+    NonNegative,
+    Positive,
+    Share,
+    Simple,
+    State,
+    StepOut,
+)
 
 
 @dataclass(frozen=True)
-class Pico:
+class Pico(Simple):
     """Cross-entropy to a slow label confidence, and contrast between equal pseudo-labels."""
 
     name: Literal["pico"] = "pico"
@@ -25,23 +38,16 @@ class Pico:
     confidence_momentum: tuple[Share, Share] = (0.95, 0.8)  # phi, at the start and at the end
 
     views = ("weak", "strong")
-    momentum_rises = False
-    wants_unlabeled = False
-    reads_truth = False
 
     @property
-    def key_momentum(self) -> float | None:
+    def key_momentum(self) -> float | None:  # type: ignore[override]
         """The key network follows at this pace."""
         return self.momentum
-
-    def idle(self, batch: int, partial: int) -> int:
-        """Every row learns."""
-        return 0
 
     def init_state(self, candidates: Tensor, dim: int) -> State:
         """Each row's label confidence, a prototype a class, an empty queue."""
         return {
-            "confidence": candidates / candidates.sum(dim=1, keepdim=True),
+            "confidence": uniform_over(candidates),
             "prototypes": torch.zeros(candidates.shape[1], dim),
             **empty_queue(self.queue, dim),
         }
@@ -61,6 +67,7 @@ class Pico:
         return StepOut(
             total=classified + self.repr_weight * contrast,
             terms={"loss_part": classified.detach(), "loss_contrast": contrast.detach()},
+            metrics=label_quality(label, batch.truth),
             memory={
                 "confidence": confidence,
                 "queries": queries.detach(),
@@ -93,17 +100,18 @@ class Pico:
         self, queries: Tensor, keys: Tensor, label: Tensor, state: State, batch: Batch
     ) -> Tensor:
         """Equal pseudo-labels pull (B,); in the first epoch only a query's own key does."""
-        everything = torch.cat([queries, keys, state["queue_z"]])  # (K, D), queries with gradient
-        labels = torch.cat([label, label, state["queue_label"]])  # (K,)
-        rows, columns = (torch.arange(len(x), device=label.device) for x in (label, labels))
-        valid = (labels != EMPTY) & (columns != rows[:, None])  # all but the query itself
-        same = label[:, None] == labels
-        own = columns == rows[:, None] + len(label)
-        queued = (columns >= 2 * len(label)) & valid
-        early = batch.epoch < 1
-        positive = torch.where(early, own, same & valid)
-        negative = torch.where(early, queued, ~same & valid)
-        return contrastive_loss(queries, everything, positive, negative, self.temperature)
+        z = torch.cat([keys, state["queue_z"], queries])  # (K, D), the queries with gradient
+        labels = torch.cat([label, state["queue_label"], label])  # (K,)
+        columns, rows = torch.arange(len(z), device=label.device), len(label)
+        valid, sure = labels != EMPTY, torch.ones_like(labels, dtype=torch.bool)
+        own, itself = columns[:rows], columns[-rows:]
+        masks = contrast_masks("supcon", label, sure[:rows], labels, sure, valid, own)
+        positive, negative = without(itself, masks)
+        queued = valid & (columns >= rows) & (columns < itself[0])
+        early = batch.epoch < 1  # plain MoCo
+        positive = torch.where(early, columns == own[:, None], positive)
+        negative = torch.where(early, queued, negative)
+        return contrastive_loss(queries, z, positive, negative, self.temperature)
 
 
 def follow(prototypes: Tensor, queries: Tensor, label: Tensor, momentum: float) -> Tensor:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from concont.losses import inside_softmax, soft_cross_entropy
+from concont.losses import inside_softmax, soft_cross_entropy, uniform_over
 from concont.types import Batch, Nets, Simple, State, StepOut
 
 
@@ -19,7 +19,7 @@ class Proden(Simple):
 
     def init_state(self, candidates: Tensor, dim: int) -> State:
         """Equal weights for the candidates."""
-        return {"weights": candidates / candidates.sum(dim=1, keepdim=True)}
+        return {"weights": uniform_over(candidates)}
 
     def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
         """The mean over the batch; the next weights come from the same pass."""
