@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Any
 from concont.version import __version__
 
 if TYPE_CHECKING:
+    from concont import classic
     from concont.api import Run, load, train
     from concont.balance import AdaptiveThresholds
+    from concont.classic.parm import PARMClassifier
+    from concont.classic.sspl import SSPLClassifier
     from concont.contrast import contrast_masks
     from concont.controller import partial_confidence
     from concont.losses import contrastive_loss, partial_cross_entropy
 
 _WHERE = {
     "AdaptiveThresholds": "balance",
+    "PARMClassifier": "classic.parm",
     "Run": "api",
+    "SSPLClassifier": "classic.sspl",
     "contrast_masks": "contrast",
     "contrastive_loss": "losses",
     "load": "api",
@@ -28,8 +33,11 @@ _WHERE = {
 
 __all__ = [
     "AdaptiveThresholds",
+    "PARMClassifier",
     "Run",
+    "SSPLClassifier",
     "__version__",
+    "classic",
     "contrast_masks",
     "contrastive_loss",
     "load",
@@ -40,6 +48,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "classic":
+        return import_module("concont.classic")
     if name not in _WHERE:
         raise AttributeError(f"module 'concont' has no attribute {name!r}")
     return getattr(import_module(f"concont.{_WHERE[name]}"), name)

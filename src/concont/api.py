@@ -3,26 +3,30 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from concont.classic.options import Classic
 from concont.config import check, read_yaml, resolve
 from concont.data import sources
 from concont.data.batches import to_images
 from concont.data.partial import pose
 from concont.device import choose_device
+from concont.engine import classic
+from concont.engine.either import execute, prepare
 from concont.engine.evaluate import predict_proba
-from concont.engine.run import execute
-from concont.engine.setup import prepare
 from concont.errors import DataError, UsageError
-from concont.measure import measure
+from concont.measure import count, measure
 from concont.nets.network import Network, build
 from concont.runs import RunFolder
 from concont.settings import Settings
+
+if TYPE_CHECKING:
+    from concont.classic.estimator import CandidateClassifier
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class Run:
     settings: Settings
     summary: dict[str, Any]
     data: dict[str, Any]  # data.json
-    network: Network
+    network: Network | None  # of a method that trains one
+    classifier: "CandidateClassifier | None" = None  # of one that does not
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -42,13 +47,33 @@ class Run:
 
     def predict_proba(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Class probabilities (M, C) of images, M x H x W or M x H x W x 3, uint8."""
-        array = sources.check_images(np.asarray(images), "images", "predict_proba")
-        if list(array.shape[1:]) != self.data["shape"]:
-            expected = tuple(self.data["shape"])
-            raise DataError(f"the images are {array.shape[1:]}; the run learned from {expected}")
+        if self.network is None:
+            name = self.settings.method.name
+            raise UsageError(f"{name} gives no probabilities; in Python, Run.predict gives labels")
+        array = self._check(images)
         on_device = to_images(array, self.network.mean.device)
         result: NDArray[np.float32] = predict_proba(self.network, on_device).float().cpu().numpy()
         return result
+
+    def predict(self, images: NDArray[Any]) -> NDArray[np.int64]:
+        """The class (M,) of each image, or row of features, by its place in `classes`."""
+        if self.classifier is None:
+            likeliest: NDArray[np.int64] = self.predict_proba(images).argmax(axis=1)
+            return likeliest
+        from concont.classic.features import features
+
+        method = self.settings.method
+        assert isinstance(method, Classic)
+        rows = features(self._check(images), method.size, self.classifier.device)
+        labels: NDArray[np.int64] = self.classifier.predict(rows)
+        return labels
+
+    def _check(self, images: NDArray[Any]) -> NDArray[Any]:
+        array = sources.check_rows(np.asarray(images), "images", "predict")
+        if list(array.shape[1:]) != self.data["shape"]:
+            expected = tuple(self.data["shape"])
+            raise DataError(f"the images are {array.shape[1:]}; the run learned from {expected}")
+        return array
 
     def evaluate(self, source: str | None = None) -> dict[str, Any]:
         """The figures of `concont.measure` on the run's own test images, or on another source's."""
@@ -65,6 +90,9 @@ class Run:
             images, labels, on = other.x_test, other.y_test, "test"
         if images is None or labels is None:
             raise DataError("there is no test set to measure on")
+        if self.network is None:
+            counts = count(self.predict(images), labels, self.classes)
+            return {"on": on, **counts, "calibration_error": None}
         return {"on": on, **measure(self.predict_proba(images), labels, self.classes)}
 
 
@@ -108,6 +136,15 @@ def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = No
     summary, data = folder.read_json("summary.json"), folder.read_json("data.json")
     config = folder.require("config.yaml")
     settings = check(read_yaml(config.read_text("utf-8"), str(config)))
+    path = folder.require("model.safetensors")
+    try:
+        weights = load_file(path)
+    except SafetensorError as error:
+        raise DataError(f"{path} is damaged: {error}") from None
+    if isinstance(settings.method, Classic):
+        arrays = {name: tensor.numpy() for name, tensor in weights.items()}
+        fitted = classic.restore(settings, arrays, device)
+        return Run(folder.path, settings, summary, data, None, fitted)
     height, width, channels = data["shape"]
     moments = data["normalisation"]
     network = build(
@@ -118,11 +155,6 @@ def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = No
         settings.train.seed,
         model,
     )
-    path = folder.require("model.safetensors")
-    try:
-        weights = load_file(path)
-    except SafetensorError as error:
-        raise DataError(f"{path} is damaged: {error}") from None
     prefix = "online."
     own = {k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)}
     try:

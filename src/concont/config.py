@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from concont.classic.options import CLASSICS
 from concont.errors import UsageError
 from concont.methods import METHODS
 from concont.settings import (
@@ -23,8 +24,9 @@ from concont.settings import (
     Train,
     Views,
 )
-from concont.types import Method
+from concont.types import Named
 
+EVERY: dict[str, type[Any]] = {**METHODS, **CLASSICS}  # methods by name
 SECTIONS: dict[str, type] = {
     "data": Data,
     "views": Views,
@@ -175,7 +177,7 @@ def _for_method(base: Plain, method: str, recipe: str) -> Plain:
     to the data and the length of a run. On the paper's data sets the
     method's own views, optimiser and batch are laid on it.
     """
-    taken = {f.name for f in fields(METHODS[method])} if method in METHODS else set()  # type: ignore[arg-type]
+    taken = {f.name for f in fields(EVERY[method])} if method in EVERY else set()
     kept = {
         key: value
         for key, value in _section(base, "method").items()
@@ -227,11 +229,11 @@ def check(plain: Mapping[str, Any]) -> Settings:
     return Settings(method=method, recipe=str(plain.get("recipe", "default")), **sections)
 
 
-def _check_method(plain: Mapping[str, Any]) -> Method:
+def _check_method(plain: Mapping[str, Any]) -> Named:
     name = _section(plain, "method").get("name", "concont")
-    if not isinstance(name, str) or name not in METHODS:
-        raise UsageError(f"method.name is {name!r}; it must be one of {', '.join(METHODS)}")
-    method: Method = _check_section("method", METHODS[name], plain)
+    if not isinstance(name, str) or name not in EVERY:
+        raise UsageError(f"method.name is {name!r}; it must be one of {', '.join(EVERY)}")
+    method: Named = _check_section("method", EVERY[name], plain)
     return method
 
 

@@ -27,10 +27,10 @@ def percent(value: float | None) -> str:
 
 def describe(row: dict[str, Any]) -> str:
     """A line of metrics in words."""
-    parts = [f"{row['images_per_s']:,.0f} images/s", f"loss {row['loss']:.3f}"]
-    for name, word in (("loss_part", "part"), ("loss_reg", "reg"), ("loss_contrast", "contrast")):
+    parts = [f"{row['images_per_s']:,.0f} images/s"]
+    for name in ("loss", "loss_part", "loss_reg", "loss_contrast"):
         if row[name] is not None:
-            parts.append(f"{word} {row[name]:.3f}")
+            parts.append(f"{name.removeprefix('loss_')} {row[name]:.3f}")
     if row["confident"] is not None:
         parts.append(f"confident {percent(row['confident'])}")
     if row["accuracy"] is not None:

@@ -1,4 +1,4 @@
-"""How good probabilities are: accuracy, class by class, who is taken for whom, calibration."""
+"""How good predictions are: accuracy, class by class, who is taken for whom, calibration."""
 
 from typing import Any
 
@@ -11,14 +11,22 @@ BINS = 15
 def measure(
     probs: NDArray[np.float32], labels: NDArray[np.int64], classes: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Figures of probabilities (M, C) against true labels (M,); scikit-learn counts.
+    """Figures of probabilities (M, C) against true labels (M,): `count` and calibration."""
+    predicted = probs.argmax(axis=1)
+    error = calibration_error(probs.max(axis=1), predicted == labels)
+    return {**count(predicted, labels, classes), "calibration_error": error}
+
+
+def count(
+    predicted: NDArray[np.int64], labels: NDArray[np.int64], classes: tuple[str, ...]
+) -> dict[str, Any]:
+    """Figures of predicted labels (M,) against true ones (M,); scikit-learn counts.
 
     `confusion` has a row a true class, a column a predicted one. A class without an image has
     no accuracy of its own.
     """
     from sklearn.metrics import accuracy_score, confusion_matrix
 
-    predicted = probs.argmax(axis=1)
     confusion = confusion_matrix(labels, predicted, labels=np.arange(len(classes)))
     totals = confusion.sum(axis=1)
     hits = zip(confusion.diagonal().tolist(), totals.tolist(), strict=True)
@@ -28,7 +36,6 @@ def measure(
         "accuracy": float(accuracy_score(labels, predicted)),
         "per_class": dict(zip(classes, own, strict=True)),
         "confusion": confusion.tolist(),
-        "calibration_error": calibration_error(probs.max(axis=1), predicted == labels),
     }
 
 

@@ -1,6 +1,7 @@
 """What SSPL and PARM share: the manners of a scikit-learn classifier, with candidate sets."""
 
 import math
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -27,6 +28,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     classes_: NDArray[Any]
     n_features_in_: int
+    labels_: NDArray[Any]  # (N,) of the training rows, resolved
 
     def __init__(self, device: str = "auto") -> None:
         self.device = device
@@ -58,6 +60,17 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """How much speaks for each class (N, C); with two classes, for the second (N,)."""
         scores = self._checked_scores(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that `fit` has learned, by name: what a file must hold."""
+        learned = (name for name in vars(self) if name.startswith("_") or name.endswith("_"))
+        found = {name: np.asarray(getattr(self, name)) for name in learned}
+        return {name: array for name, array in found.items() if array.dtype.kind in "biuf"}
+
+    def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `arrays` gave."""
+        for name, array in arrays.items():
+            setattr(self, name, array if array.ndim else array.item())
 
     def _fit(self, x: Tensor, sets: Tensor) -> None:
         """Learn from x (N, D) float and sets (N, C) bool on the device."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
@@ -14,8 +15,19 @@ RIDGE = 1e-12  # on a Gram matrix of unit rows, so that duplicates leave it posi
 def neighbours(queries: Tensor, points: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k points nearest to each query, nearest first: squared distances and indices (Q, k).
 
-    Exact, on any device: in float64, in blocks of at most `BLOCK` distances.
+    Exact. On a CPU by scikit-learn's search, on a GPU in blocks of at most `BLOCK` distances.
     """
+    if queries.device.type != "cpu":
+        return _by_blocks(queries, points, k)
+    if k == 0 or len(queries) == 0:
+        return queries.new_empty((len(queries), k)), torch.empty((len(queries), k)).long()
+    search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(points.numpy())
+    distance, index = search.kneighbors(queries.numpy())
+    return torch.from_numpy(distance).square().to(queries.dtype), torch.from_numpy(index)
+
+
+def _by_blocks(queries: Tensor, points: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The same by products of matrices, in float64."""
     wide = points.double()
     lengths = wide.square().sum(dim=1)
     squared = queries.new_empty((len(queries), k))

@@ -13,7 +13,7 @@ from concont.errors import UsageError
 def train(
     data: Annotated[
         str | None,
-        typer.Option(help="A source of `concont datasets`, or an .npz file; not with --resume."),
+        typer.Option(help="A source of `concont datasets`, an .npz or a .mat; not with --resume."),
     ] = None,
     root: Annotated[
         str | None, typer.Option(help="Where named sources lie; else $CONCONT_DATA, or a cache.")
@@ -25,7 +25,8 @@ def train(
         str | None, typer.Option(help="Settings by name or YAML file; by default the data's own.")
     ] = None,
     method: Annotated[
-        str | None, typer.Option(help="concont, dpll, pico, supervised, partial, proden or lws.")
+        str | None,
+        typer.Option(help="concont, dpll, pico, supervised, partial, proden, lws, sspl, parm."),
     ] = None,
     labeled: Annotated[
         float | None,
@@ -120,7 +121,7 @@ def _train(
     print_config: bool,
 ) -> None:
     from concont.config import resolve, write_yaml
-    from concont.engine.setup import prepare
+    from concont.engine.either import prepare
     from concont.runs import RunFolder
 
     settings = resolve(flags, recipe, assignments)
@@ -128,7 +129,7 @@ def _train(
         typer.echo(write_yaml(settings), nl=False)
         return
     if not settings.data.source:
-        raise UsageError("say what to train on: --data NAME or FILE.npz; see `concont datasets`")
+        raise UsageError("say what to train on: --data NAME or FILE; see `concont datasets`")
     folder = RunFolder(out) if out else RunFolder.dated(settings.method.name)
     if overwrite:
         folder.refuse_if_not_a_run()
@@ -144,7 +145,7 @@ def _train(
 
 
 def _resume(path: Path) -> None:
-    from concont.engine.setup import reopen
+    from concont.engine.either import reopen
     from concont.runs import RunFolder
 
     folder = RunFolder(path)
@@ -158,12 +159,12 @@ def _resume(path: Path) -> None:
 
 def _run(job: Any) -> None:
     from concont.display import watch
-    from concont.engine.run import execute
+    from concont.engine.either import execute
     from concont.signals import stop_requests
 
     screen = console()
     with stop_requests() as stop:
-        watch(execute(job, stop), job.settings.train.epochs, job.settings.method.name, screen)
+        watch(execute(job, stop), job.epochs, job.settings.method.name, screen)
     summary = job.folder.read_json("summary.json")
     screen.print(f"{_result(summary)}\nRun: {job.folder.path}", soft_wrap=True, highlight=False)
 

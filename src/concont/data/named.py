@@ -33,8 +33,13 @@ class Named:
 def default_root() -> Path:
     """`$CONCONT_DATA`, else a folder in the user's cache."""
     named = os.environ.get("CONCONT_DATA")
+    return Path(named) if named else cache_folder()
+
+
+def cache_folder() -> Path:
+    """The package's folder in the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(named) if named else Path(cache) / "concont"
+    return Path(cache) / "concont"
 
 
 class _PlainUnpickler(pickle.Unpickler):

@@ -9,103 +9,131 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from concont import version
 from concont.config import write_yaml
-from concont.engine.setup import Job
-from concont.runs import write_whole
-from concont.settings import NAMED_SOURCES
+from concont.data.partial import Problem
+from concont.runs import RunFolder, write_whole
+from concont.settings import NAMED_SOURCES, Settings
+
+LINE = (  # what a line of metrics holds; null where it does not apply
+    "epoch",
+    "step",
+    "seconds",
+    "images_per_s",
+    "loss",
+    "loss_part",
+    "loss_reg",
+    "loss_contrast",
+    "confident",
+    "pseudo_accuracy",
+    "confident_precision",
+    "thresholds",
+    "accuracy",
+    "accuracy_best",
+    "accuracy_momentum",
+)
+Moments = tuple[Tensor, Tensor]  # mean and standard deviation of each channel
 
 
 class Recorder:
-    """Writes a job's folder: what it is, a line an evaluation, and at the end the result."""
+    """Writes a run's folder: what it is, a line an evaluation, and at the end the result.
 
-    def __init__(self, job: Job) -> None:
+    `since`: the step at which an earlier start of the same run is taken up; None: a new one.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        settings: Settings,
+        problem: Problem,
+        device: torch.device,
+        moments: Moments | None = None,
+        since: int | None = None,
+    ) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self.job, folder = job, job.folder
+        self.folder, self.settings, self.problem = folder, settings, problem
         folder.path.mkdir(parents=True, exist_ok=True)
-        folder.write_text("config.yaml", write_yaml(job.settings))  # first: it makes this a run
-        if job.resumed:
-            folder.cut_metrics(job.state.step)
-        folder.write_json("environment.json", self._environment())
-        folder.write_json("data.json", describe_data(job))
+        folder.write_text("config.yaml", write_yaml(settings))  # first: it makes this a run
+        if since is not None:
+            folder.cut_metrics(since)
+        folder.write_json("environment.json", self._environment(device, since is not None))
+        folder.write_json("data.json", describe_data(problem, moments))
         write_whole(folder / "candidates.npz", self._write_candidates)
-        self.events = SummaryWriter(str(folder.path), purge_step=job.state.step + 1)
+        self.events = SummaryWriter(str(folder.path), purge_step=(since or 0) + 1)
 
     def add(self, row: Mapping[str, Any]) -> None:
         """A line of metrics, and the same for TensorBoard."""
-        self.job.folder.append_metrics(dict(row))
+        self.folder.append_metrics(dict(row))
         scalars = {name: value for name, value in row.items() if isinstance(value, float)}
         for label, value in enumerate(row["thresholds"] or ()):
             scalars[f"threshold/{label}"] = value
         for name, value in scalars.items():
             self.events.add_scalar(name, value, row["step"])
 
-    def finish(self) -> None:
-        """The trained networks, then the summary that marks the run as finished."""
+    def finish(self, weights: Mapping[str, Tensor], figures: Mapping[str, Any]) -> None:
+        """What was learned, then the summary, with these figures, that marks the run finished."""
         from safetensors.torch import save_file
 
-        weights = {
-            f"{name}.{key}": tensor.contiguous()
-            for name, module in self.job.state.nets.modules.items()
-            for key, tensor in module.state_dict().items()
-        }
-        folder = self.job.folder
-        write_whole(folder / "model.safetensors", lambda path: save_file(weights, path))
-        folder.write_json("summary.json", summarize(self.job))
+        tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
+        write_whole(self.folder / "model.safetensors", lambda path: save_file(tensors, path))
+        self.folder.write_json("summary.json", {**self._identity(), **self._result(), **figures})
 
     def close(self) -> None:
         """Let go of the open files."""
         self.events.close()
 
-    def _environment(self) -> dict[str, Any]:
+    def _identity(self) -> dict[str, Any]:
+        """Which run this is."""
+        settings, problem = self.settings, self.problem
+        data = settings.data
+        return {
+            "method": settings.method.name,
+            "recipe": settings.recipe,
+            "data": data.source if data.source in NAMED_SOURCES else problem.digest,
+            "labeled": data.labeled,
+            "ambiguity": data.ambiguity,
+            "unlabeled": data.unlabeled,
+            "seed": settings.train.seed,
+            "data_seed": data.seed,
+            "settings_hash": settings.hash(problem.digest, problem.sets_hash),
+        }
+
+    def _result(self) -> dict[str, Any]:
+        """What its last evaluation found."""
+        last = self.folder.metrics()[-1]
+        return {
+            "evaluated_on": self.problem.evaluated_on,
+            "accuracy_last": last["accuracy"],
+            "accuracy_best": last["accuracy_best"],
+            "accuracy_momentum": last["accuracy_momentum"],
+        }
+
+    def _environment(self, device: torch.device, resumed: bool) -> dict[str, Any]:
         """This start's environment; those of earlier starts of the same run stay below it."""
-        folder, now = self.job.folder, environment(self.job.data.device)
-        if not self.job.resumed or not (folder / "environment.json").is_file():
+        now = environment(device)
+        if not resumed or not (self.folder / "environment.json").is_file():
             return now
-        before = folder.read_json("environment.json")
+        before = self.folder.read_json("environment.json")
         return {**now, "earlier": [*before.pop("earlier", []), before]}
 
     def _write_candidates(self, path: Path) -> None:
-        problem = self.job.problem
         with open(path, "wb") as file:
-            np.savez_compressed(file, rows=problem.rows, candidates=problem.candidates)
+            rows, sets = self.problem.rows, self.problem.candidates
+            np.savez_compressed(file, rows=rows, candidates=sets)
 
 
-def summarize(job: Job) -> dict[str, Any]:
-    """The run in one record."""
-    settings, rows = job.settings, job.folder.metrics()
-    data, last, spent = settings.data, rows[-1], job.state.spent
-    return {
-        "method": settings.method.name,
-        "recipe": settings.recipe,
-        "data": data.source if data.source in NAMED_SOURCES else job.problem.digest,
-        "labeled": data.labeled,
-        "ambiguity": data.ambiguity,
-        "unlabeled": data.unlabeled,
-        "seed": settings.train.seed,
-        "data_seed": data.seed,
-        "epochs": settings.train.epochs,
-        "steps": job.state.step,
-        "batch_size": job.order.batch_size,
-        "evaluated_on": job.problem.evaluated_on,
-        "accuracy_last": last["accuracy"],
-        "accuracy_best": last["accuracy_best"],
-        "accuracy_momentum": last["accuracy_momentum"],
-        "seconds": job.state.seconds,
-        "seconds_by": {**spent, "other": job.state.seconds - sum(spent.values())},
-        "settings_hash": settings.hash(job.problem.digest, job.problem.sets_hash),
-    }
-
-
-def describe_data(job: Job) -> dict[str, Any]:
+def describe_data(problem: Problem, moments: Moments | None) -> dict[str, Any]:
     """What a later prediction must know of the data."""
-    problem, (mean, std) = job.problem, job.moments
+    scale = None
+    if moments is not None:
+        scale = dict(zip(("mean", "std"), (m.tolist() for m in moments), strict=True))
     return {
         "classes": list(problem.classes),
         "shape": list(problem.images.shape[1:]),
-        "normalisation": {"mean": mean.tolist(), "std": std.tolist()},
+        "normalisation": scale,
         "digest": problem.digest,
         "sets_hash": problem.sets_hash,
         "n_train": len(problem.rows),

@@ -2,6 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch import Tensor
 
 from concont.engine import checkpoint
 from concont.engine.loop import Progress, fit
@@ -13,7 +16,8 @@ from concont.errors import Interrupted, NonFiniteLoss
 def execute(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progress]:
     """Train to the end, writing the run folder on the way; asks `stop` after every step."""
     folder, state, every = job.folder, job.state, job.settings.train.checkpoint_every
-    recorder = Recorder(job)
+    since = state.step if job.resumed else None
+    recorder = Recorder(folder, job.settings, job.problem, job.data.device, job.moments, since)
     saved_at = time.perf_counter()
     try:
         for progress in fit(job.settings, state, job.data, job.order, job.test):
@@ -32,10 +36,29 @@ def execute(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Prog
                     f"stopped after step {state.step} of {progress.total}; "
                     f"go on with: concont train --resume {folder.path}"
                 )
-        recorder.finish()
+        recorder.finish(_weights(job), _figures(job))
     except NonFiniteLoss as error:
         path = folder / checkpoint.CURRENT
         last = f"the last good checkpoint is {path}" if path.exists() else "no checkpoint yet"
         raise NonFiniteLoss(f"{error}; {last}") from None
     finally:
         recorder.close()
+
+
+def _weights(job: Job) -> dict[str, Tensor]:
+    return {
+        f"{name}.{key}": tensor
+        for name, module in job.state.nets.modules.items()
+        for key, tensor in module.state_dict().items()
+    }
+
+
+def _figures(job: Job) -> dict[str, Any]:
+    state = job.state
+    return {
+        "epochs": job.settings.train.epochs,
+        "steps": state.step,
+        "batch_size": job.order.batch_size,
+        "seconds": state.seconds,
+        "seconds_by": {**state.spent, "other": state.seconds - sum(state.spent.values())},
+    }

@@ -45,6 +45,11 @@ class Job:
     resumed: bool = False
 
     @property
+    def epochs(self) -> int:
+        """Passes over the data."""
+        return self.settings.train.epochs
+
+    @property
     def total_steps(self) -> int:
         """Optimiser steps of the whole run."""
         return self.settings.train.epochs * self.order.steps
@@ -167,6 +172,8 @@ def _restore(job: Job, saved: dict[str, Any]) -> None:
 
 
 def _refuse(settings: Settings, problem: Problem) -> None:
+    if problem.images.ndim == 2:
+        raise UsageError("this data holds features, no images: --method sspl or parm learn of them")
     bound = settings.method.reads_truth or getattr(settings.method, "selection", None) == "true"
     if bound and (problem.truth < 0).any():
         raise UsageError("this bound needs the true label of every training image")

@@ -1,0 +1,52 @@
+"""Rows of features: those of the data, or GIST of its images, kept on disk by content."""
+
+import logging
+import os
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concont.classic.descriptor import gist
+from concont.data.named import cache_folder
+from concont.data.sources import Rows, digest
+from concont.runs import write_whole
+
+log = logging.getLogger("concont")
+VERSION = 1  # of the descriptor: another one is kept beside it
+
+
+def features(rows: Rows, size: int, device: str = "auto") -> NDArray[np.floating]:
+    """Features (N, D) of images (N, H, W, channels), or the rows themselves where they are such.
+
+    GIST of the same images is computed once: the cache is a folder `gist` beside downloaded data.
+    """
+    if rows.ndim == 2:
+        return rows
+    path = cache_folder() / "gist" / f"{digest({'images': rows})[:32]}-{size}-{VERSION}.npy"
+    kept = _read(path, len(rows))
+    if kept is not None:
+        return kept
+    found = gist(rows, size=size, device=device)
+    _write(path, found)
+    return found
+
+
+def _read(path: Path, rows: int) -> NDArray[np.float32] | None:
+    try:
+        kept: NDArray[np.float32] = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):  # not there, or damaged: it is made again
+        return None
+    return kept if kept.shape == (rows, 512) and kept.dtype == np.float32 else None
+
+
+def _write(path: Path, found: NDArray[np.float32]) -> None:
+    def save(temporary: Path) -> None:
+        with open(temporary, "wb") as file:
+            np.save(file, found)
+
+    try:
+        os.makedirs(path.parent, exist_ok=True)
+        write_whole(path, save)
+    except OSError as error:
+        log.warning("the features are not kept: %s", error)
