@@ -195,10 +195,11 @@ def _first(rows: Rows, soft: Tensor, aim: Tensor, start: tuple[Tensor, Tensor] |
 def _balanced(soft: Tensor) -> Tensor:
     """The shares F, but a label with more than half keeps only what brings a + F to 1."""
     high, who = soft.max(dim=1, keepdim=True)
-    rest = 1 - high
-    even = soft.new_full((), 1 / max(1, soft.shape[1] - 1))
-    raised = torch.where(rest > 0, soft * high / rest.where(rest > 0, 1.0), even)
-    return torch.where(high > 0.5, raised.scatter(1, who, rest), soft)
+    others = soft.scatter(1, who, 0.0)
+    rest = others.sum(dim=1, keepdim=True)
+    even = torch.full_like(soft, 1 / (soft.shape[1] - 1))
+    raised = torch.where(rest > 0, others / rest.where(rest > 0, 1.0), even) * high
+    return torch.where(high > 0.5, raised.scatter(1, who, 1 - high), soft)
 
 
 def _pace(rows: Rows, soft: Tensor, point: _Point) -> float:
