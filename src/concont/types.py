@@ -80,6 +80,7 @@ class Simple:
     """What a method has unless it says otherwise; a base for the simple ones."""
 
     key_momentum: float | None = None
+    key_views: tuple[str, ...] = ()
     momentum_rises = False
     wants_unlabeled = False
     reads_truth = False
@@ -127,6 +128,11 @@ class Method(Named, Protocol):
     @property
     def key_momentum(self) -> float | None:
         """How slowly the key network follows the online one; None without a key network."""
+        ...
+
+    @property
+    def key_views(self) -> tuple[str, ...]:
+        """Those of the views that no other network than the key network sees."""
         ...
 
     @property

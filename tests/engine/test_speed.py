@@ -204,6 +204,8 @@ def test_a_pass_on_its_own_stream_waits_for_the_views_and_for_nothing_else(monke
     key.mark()
     assert key.features(1, 2) == online.features(1, 2) == (1, 2)
     assert ways == ["aside", "plain"]
+    assert key.beside(lambda: device.way) == "aside"
+    assert online.beside(lambda: device.way) == "plain"
     assert key.ready.marked
     assert key.ready.waited is own
     assert online.ready.waited is None

@@ -9,10 +9,11 @@ from concont.augment.views import draw, render
 from concont.config import merge, resolve
 from concont.data.sources import from_arrays
 from concont.engine.setup import prepare
+from concont.engine.speed import Apart
 from concont.engine.step import Step
 from concont.nets.network import skip_idle_
 from concont.runs import RunFolder
-from concont.types import Batch
+from concont.types import Batch, Nets
 from toys import EVERY, small_queue
 
 TOLERANCE = 1e-5  # compiled kernels round differently, and twenty steps carry that on
@@ -198,3 +199,28 @@ def test_compiled_steps_learn_what_eager_ones_learn(toy_arrays, toy_config, capl
         assert torch.allclose(tensor.double(), end[name].double(), **near), name
     name = "online.backbone.0.weight"
     assert (end[name] - start[name]).abs().max() > 100 * TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["concont", "pico"])
+def test_views_made_beside_the_others_are_the_same_views(toy_arrays, toy_config, name):
+    toy_config["method"] = METHODS[name]
+    ready = job(toy_arrays, toy_config)
+    step = Step(ready.settings, ready.state, ready.data, fast=False)
+    plan = ready.order.epoch(0)
+    (images,) = ready.data.images.batches(plan[:1])
+    draws = draw(ready.settings.views, ready.settings.method.views, len(images), ready.state.views)
+    expected, made = step.see(images, draws), []
+
+    class Key(Apart):
+        def __init__(self):
+            pass
+
+        def beside(self, make):
+            made.append(make())
+            return made[-1]
+
+    step.nets = Nets(step.nets.online, Key())
+    found = step.look(images, draws)
+    assert set(made[0]) == set(ready.settings.method.key_views) != set()
+    assert set(found) == set(expected)
+    assert all(torch.allclose(found[view], expected[view], atol=1e-6) for view in expected)

@@ -41,12 +41,30 @@ def test_the_contract(name):
     assert method.name in METHODS
     with pytest.raises(AttributeError):
         method.name = "other"  # frozen
-    assert {"views", "key_momentum", "wants_unlabeled", "reads_truth"}.isdisjoint(
+    assert {"views", "key_views", "key_momentum", "wants_unlabeled", "reads_truth"}.isdisjoint(
         field.name for field in fields(method)
     )
     state = method.init_state(all_sets(), D)
     assert all(isinstance(tensor, torch.Tensor) for tensor in state.values())
     assert method.reads_truth == (name == "supervised")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_views_of_the_key_network_alone_reach_no_other(name):
+    method = make(name)
+    assert set(method.key_views) <= set(method.views)
+    state, batch = double(method.init_state(all_sets(), D)), visit(all_sets(), 0)
+    online, key = LinearNet(0), LinearNet(1)
+    seen = {"online": [], "key": []}
+    for kind, net in (("online", online), ("key", key)):
+
+        def features(*views, kind=kind, real=net.features):
+            seen[kind] += [next(n for n, v in batch.views.items() if v is view) for view in views]
+            return real(*views)
+
+        net.features = features
+    after(method, state, Nets(online, key), batch)
+    assert set(method.key_views) == set(seen["key"]) - set(seen["online"])
 
 
 @pytest.mark.parametrize("name", EVERY)

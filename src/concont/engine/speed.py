@@ -103,6 +103,14 @@ class Apart:
         """What is asked for from here on may start here."""
         self.ready.record()
 
+    def beside(self, make: Callable[[], R]) -> R:
+        """Run this on the stream of its own, from here on; only its passes may read the result."""
+        if self.stream is None:
+            return make()
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.stream):
+            return make()
+
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def features(self, *views: Tensor) -> tuple[Tensor, ...]:
         """As the network's own."""

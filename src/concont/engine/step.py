@@ -15,6 +15,7 @@ from concont.settings import Settings
 from concont.types import Batch, Nets, State, StepOut
 
 Draws = Mapping[str, Tensor]
+Names = dict[str, Tensor]
 
 
 class Step:
@@ -68,6 +69,17 @@ class Step:
         """The views that the method wants."""
         return self.stages.render(images, self.settings.views, draws)
 
+    def look(self, images: Tensor, draws: Draws) -> dict[str, Tensor]:
+        """The same, with what only the key network sees made beside the rest where it can be."""
+        key = self.nets.key
+        if not isinstance(key, Apart):
+            return self.see(images, draws)
+        own, rest = Names(), Names()
+        for name, uniforms in draws.items():
+            (own if name in self.settings.method.key_views else rest)[name] = uniforms
+        made = key.beside(lambda: self.see(images, own))
+        return {**self.see(images, rest), **made}
+
     def batch(self, index: Tensor, views: Mapping[str, Tensor]) -> Batch:
         """What the method is given of the rows `index` (B,)."""
         data, (epoch, epochs) = self.data, self.clock.unbind()
@@ -77,7 +89,7 @@ class Step:
         """All that a step does on the device; nothing in it waits for the device."""
         state = self.state
         with torch.no_grad():
-            views = self.see(images, draws)
+            views = self.look(images, draws)
         batch = self.batch(index, views)
         out = self.learn(batch)
         with torch.no_grad():

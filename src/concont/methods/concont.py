@@ -71,6 +71,11 @@ class ConCont:
         return ("weak", "strong", "strong2") if self.branches == "three" else ("weak", "strong")
 
     @property
+    def key_views(self) -> tuple[str, ...]:
+        """The second strong draw; with two branches the key network shares the weak view."""
+        return self.views[2:]
+
+    @property
     def key_momentum(self) -> float | None:
         """The key network follows at this pace."""
         return self.momentum

@@ -38,6 +38,7 @@ class Pico(Simple):
     confidence_momentum: tuple[Share, Share] = (0.95, 0.8)  # phi, at the start and at the end
 
     views = ("weak", "strong")
+    key_views = ("strong",)
 
     @property
     def key_momentum(self) -> float | None:  # type: ignore[override]
