@@ -205,8 +205,9 @@ def _balanced(soft: Tensor) -> Tensor:
 def _pace(rows: Rows, soft: Tensor, point: _Point) -> float:
     """Shares and scores are to be of one length; scores beyond the hinge's size do not count."""
     whole = float(rows.cost.sum().sqrt())
+    centred = point.split - point.split.mean(dim=1, keepdim=True)
     shares = max(rows.length(point.shares - soft), 0.1 * whole)
-    fitting = shares / min(max(rows.length(point.split), 1e-30 * whole), whole)
+    fitting = shares / min(max(rows.length(centred), 1e-30 * whole), whole)
     return point.pace if 0.7 < fitting / point.pace < 1.4 else fitting
 
 

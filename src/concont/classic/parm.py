@@ -1,19 +1,19 @@
 """PARM: labels spread among the partial rows, then a linear machine and soft labels in turn."""
 
 import warnings
-from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from concont.classic.estimator import CandidateClassifier, check_setting
 from concont.classic.graph import Graph, neighbours, other_neighbours
-from concont.classic.machine import Machine, hinges, solve
+from concont.classic.machine import Machine, Rows, hinges, project, solve
 
 GRID = (0.001, 0.01, 0.1, 1.0, 10.0)  # of lam and mu
 FOLDS = 5
@@ -73,13 +73,15 @@ class PARMClassifier(CandidateClassifier):
         self.lam_, self.mu_ = self._search(x, sets, partial)
         soft, machine = self._alternate(x, sets, partial, self.lam_, self.mu_, self.tolerance)
         if machine.worthless:
-            warnings.warn(
-                "PARM: the soft labels say nothing of the rows, so the best linear machine is 0 "
-                "and predicts one class",
-                stacklevel=3,
+            text = "PARM: labels this ambiguous leave the best linear machine at 0: one class wins"
+            warnings.warn(text, stacklevel=3)
+        elif not machine.converged:
+            text = (
+                f"PARM: stopped {machine.gap / machine.gain:.1%} of its gain short of the optimum"
             )
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
         self.coef_ = machine.weights.cpu().numpy()
-        self.gap_, self.gain_ = machine.gap, machine.decrease
+        self.gap_, self.gain_ = machine.gap, machine.gain
         self.distribution_ = soft.cpu().numpy()
         self.labels_ = self.classes_[soft.argmax(dim=1).cpu().numpy()]
 
@@ -96,29 +98,24 @@ class PARMClassifier(CandidateClassifier):
         soft = torch.empty_like(sets, dtype=x.dtype)
         soft[partial], soft[~partial] = f_p, near
         cost = torch.where(partial, lam / len(f_p), mu / max(1, len(near))).to(x.dtype)
-        weights = None
+        rows, start = Rows.of(x, cost), None
         for _ in range(self.rounds):
-            machine = solve(x, soft, cost, weights, tolerance)
-            weights = machine.weights
-            slack = hinges(x[~partial] @ weights.T)
+            machine = solve(rows, soft, start, tolerance)
+            start = (machine.weights, machine.shares)
+            slack = hinges(x[~partial] @ machine.weights.T)
             soft[~partial] = project(near - mu / (2 * self.gamma * max(1, len(near))) * slack)
         return soft, machine
 
     def _search(self, x: Tensor, sets: Tensor, partial: Tensor) -> tuple[float, float]:
         """`lam` and `mu`, by cross-validation where asked for; no true label is looked at."""
-        grids = [GRID if value == "cv" else (float(value),) for value in (self.lam, self.mu)]
-        pairs = list(product(*grids))
+        lams, mus = (GRID if v == "cv" else (float(v),) for v in (self.lam, self.mu))
+        pairs = [(lam, mu) for lam in lams for mu in mus]
         if len(pairs) == 1:
             return pairs[0]
-        members = partial.nonzero().squeeze(1)
+        members = partial.nonzero().squeeze(1).cpu().numpy()
         folds = KFold(min(FOLDS, len(members)), shuffle=True, random_state=self.random_state)
-        held = [
-            torch.from_numpy(part).to(x.device) for _, part in folds.split(np.zeros(len(members)))
-        ]
-        hits = [
-            sum(self._hits(x, sets, partial, members[part], *pair) for part in held)
-            for pair in pairs
-        ]
+        held = [torch.from_numpy(members[part]).to(x.device) for _, part in folds.split(members)]
+        hits = [sum(self._hits(x, sets, partial, part, *pair) for part in held) for pair in pairs]
         return pairs[int(np.argmax(hits))]
 
     def _hits(
@@ -154,15 +151,6 @@ def spread(unit: Tensor, members: Tensor, k: int, alpha: float) -> Tensor:
         if abs(float(torch.linalg.matrix_norm(soft) - before)) < SPREAD_END:
             break
     return soft
-
-
-def project(rows: Tensor) -> Tensor:
-    """The nearest distribution (N, C) to each row."""
-    ordered, _ = rows.sort(dim=1, descending=True)
-    places = torch.arange(1, rows.shape[1] + 1, device=rows.device)
-    levels = (ordered.cumsum(dim=1) - 1) / places
-    used = (ordered > levels).sum(dim=1, keepdim=True).clamp(min=1)
-    return (rows - levels.gather(1, used - 1)).clamp(min=0)
 
 
 def _near(queries: Tensor, points: Tensor, k: int) -> Graph:

@@ -76,7 +76,7 @@ class Step:
             return self.see(images, draws)
         own, rest = Names(), Names()
         for name, uniforms in draws.items():
-            (own if name in self.settings.method.key_views else rest)[name] = uniforms
+            (own if name in self.settings.deep.key_views else rest)[name] = uniforms
         made = key.beside(lambda: self.see(images, own))
         return {**self.see(images, rest), **made}
 
