@@ -99,7 +99,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     recipes = {str(p.relative_to(source)) for p in (source / "concont/recipes").glob("*.yaml")}
     modules = {str(p.relative_to(source)) for p in source.rglob("*.py")}
     assert {"concont/recipes/default.yaml", "concont/recipes/digits.yaml"} <= recipes
-    assert {"concont/py.typed"} | recipes | modules <= inside
+    assert {"concont/py.typed", "concont/repro/paper.yaml"} | recipes | modules <= inside
     about = f"concont-{__version__}.dist-info/"
     assert f"{about}licenses/LICENSE" in inside
     assert all(name.startswith(("concont/", about)) for name in inside)

@@ -1,0 +1,1 @@
+"""The paper's tables: what it published, and which recipe gives each of its rows here."""
