@@ -1,6 +1,6 @@
 """Ten-fold cross-validated accuracy of SSPL and PARM on real partial-label sets.
 
-    python benchmarks/real_partial.py lost.mat MSRCv2.mat ... [--hidden 0.5] [--seed 1] > record.json
+    python benchmarks/real_partial.py lost.mat ... [--hidden 0.5] [--seed 1] [--scale] > record.json
 
 In each fold a seeded share of the training rows loses its candidate set and counts as unlabelled;
 the classifiers see features and sets, and true labels only measure. Features are taken as they

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from concont.config import resolve, row_names
+from concont.config import every_method, resolve, row_names
 from concont.methods import METHODS
 from concont.settings import NAMED_VIEWS, Optimizer, View, Views
 
@@ -25,6 +25,8 @@ PICO = {
     "confidence_momentum": (0.95, 0.8),
 }
 LWS = {"name": "lws", "leverage": 1.0}
+SSPL = {"name": "sspl", "size": 32, "k": 10, "alpha": 0.7, "beta": 0.25, "r": 0.7}
+PARM = {"name": "parm", "size": 32, "lam": 1.0, "mu": 1.0, "k": 8, "alpha": 0.95, "gamma": 0.01}
 OF_THE_DATA = (
     *("threshold", "threshold_lower", "threshold_upper", "threshold_rate"),
     *("queue", "momentum"),
@@ -41,6 +43,8 @@ ROWS = {
     "dpll-controller": ({**DPLL, "controlled": True, "balance": "adaptive"}, UNLABELED),
     "pico": (PICO, PARTIAL_ONLY),
     "pico-star": (PICO, UNLABELED),
+    "sspl": (SSPL, UNLABELED),
+    "parm": (PARM, UNLABELED),
     "fully-supervised": ({"name": "supervised"}, UNLABELED),  # every image, with its true label
     # Table 4: without L_part, in two readings, without L_reg, without L_reg', without both
     "wo-part": ({"part_loss": "uniform", "part_rows": "partial"}, {}),
@@ -125,8 +129,9 @@ def section(base, said):
     name = said.get("name", base.name)
     if name == base.name:
         return replace(base, **said)
-    taken = {field.name for field in fields(METHODS[name])}.intersection(OF_THE_DATA)
-    return METHODS[name](**said, **{key: getattr(base, key) for key in taken})
+    kind = every_method()[name]
+    taken = {field.name for field in fields(kind)}.intersection(OF_THE_DATA)
+    return kind(**said, **{key: getattr(base, key) for key in taken})
 
 
 def test_every_row_is_in_the_table_and_no_two_are_the_same():

@@ -26,7 +26,6 @@ from concont.settings import (
 )
 from concont.types import Named
 
-EVERY: dict[str, type[Any]] = {**METHODS, **CLASSICS}  # methods by name
 SECTIONS: dict[str, type] = {
     "data": Data,
     "views": Views,
@@ -138,6 +137,11 @@ def resolve(
     return replace(settings, data=_absolute(settings.data))
 
 
+def every_method() -> dict[str, type[Any]]:
+    """The settings of every method by name, with a network or without."""
+    return {**METHODS, **CLASSICS}
+
+
 def row_names() -> list[str]:
     """The rows of the paper's tables that can be laid on a recipe."""
     return list(_overlay("rows"))
@@ -177,7 +181,8 @@ def _for_method(base: Plain, method: str, recipe: str) -> Plain:
     to the data and the length of a run. On the paper's data sets the
     method's own views, optimiser and batch are laid on it.
     """
-    taken = {f.name for f in fields(EVERY[method])} if method in EVERY else set()
+    known = every_method()
+    taken = {f.name for f in fields(known[method])} if method in known else set()
     kept = {
         key: value
         for key, value in _section(base, "method").items()
@@ -231,9 +236,10 @@ def check(plain: Mapping[str, Any]) -> Settings:
 
 def _check_method(plain: Mapping[str, Any]) -> Named:
     name = _section(plain, "method").get("name", "concont")
-    if not isinstance(name, str) or name not in EVERY:
-        raise UsageError(f"method.name is {name!r}; it must be one of {', '.join(EVERY)}")
-    method: Named = _check_section("method", EVERY[name], plain)
+    known = every_method()
+    if not isinstance(name, str) or name not in known:
+        raise UsageError(f"method.name is {name!r}; it must be one of {', '.join(known)}")
+    method: Named = _check_section("method", known[name], plain)
     return method
 
 

@@ -66,7 +66,7 @@ def test_it_is_the_optimum_of_the_quadratic_programme(seed):
     expected, value = programme(x, soft, cost)
     t_x, t_soft, t_cost = tensors(x, soft, cost)
     found = solve(Rows.of(t_x, t_cost), t_soft, tolerance=1e-7, most=5000)
-    assert found.converged or found.gap < 1e-6 * cost.sum()
+    assert found.converged or found.gap < 1e-5 * cost.sum()
     assert -found.gain == pytest.approx(value, abs=1e-6)
     assert -found.gain == pytest.approx(by_hand(x, soft, cost, found.weights.numpy()), abs=1e-9)
     assert np.allclose(found.weights, expected, atol=3e-3 * max(1e-3, np.abs(expected).max()))

@@ -19,7 +19,7 @@ from torch import Tensor
 
 CHECK = 10  # steps between two looks at the gap
 SETTLED = 100  # steps after which the pace is seen to ever more rarely
-RELAX = 1.6  # over-relaxation
+RELAX = 1.8  # over-relaxation
 NOTHING = 1e-4  # a W shorter by this factor than labels could make it is 0
 BLOCK = 2**24  # numbers taken to float64 at once: 128 MiB
 
@@ -170,8 +170,9 @@ def _objective(rows: Rows, soft: Tensor, point: _Point) -> float:
 
 
 def _bound(rows: Rows, soft: Tensor, aim: Tensor, shares: Tensor) -> float:
-    """What P - P(0) is nowhere below."""
-    over = ((shares + soft).amax(dim=1) - 1).clamp(min=0).double()
+    """What P - P(0) is nowhere below; shares that are over by their rounding alone are not."""
+    over = (shares + soft).amax(dim=1) - 1
+    over = over.where(over > 4 * torch.finfo(over.dtype).eps, 0.0).double()
     square = (aim - rows.pull(shares)).double().square().sum()
     return -float(square / 2 + rows.cost.double() @ over)
 
