@@ -72,7 +72,7 @@ class PARMClassifier(CandidateClassifier):
         partial = ~sets.all(dim=1)
         self.lam_, self.mu_ = self._search(x, sets, partial)
         soft, machine = self._alternate(x, sets, partial, self.lam_, self.mu_, self.tolerance)
-        if machine.worthless:
+        if machine.worthless or not machine.weights.any():
             text = "PARM: labels this ambiguous leave the best linear machine at 0: one class wins"
             warnings.warn(text, stacklevel=3)
         elif not machine.converged:
