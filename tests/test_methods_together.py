@@ -45,6 +45,7 @@ class Own:
 
     views = ("weak",)
     key_momentum = None
+    key_views = ()
     momentum_rises = False
     wants_unlabeled = False
     reads_truth = False

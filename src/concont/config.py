@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -159,6 +160,7 @@ def _layers(recipe: str | None, own: str) -> tuple[str, list[str]]:
     return (bases[0] if bases else own), rows
 
 
+@cache
 def _overlay(name: str) -> Plain:
     folder = resources.files("concont.recipes") / "overlays"
     content: Plain = read_yaml((folder / f"{name}.yaml").read_text("utf-8"), name)
