@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oracles
@@ -166,6 +166,7 @@ def test_an_empty_queue_leaves_moco_nothing_to_push_against():
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@example(seed=2_147_483_646, rows=39, momentum=0.99, zero=False)  # a weight in float32 is too far
 @given(
     seed=strategies.seeds,
     rows=st.integers(1, 40),

@@ -123,6 +123,6 @@ def follow(prototypes: Tensor, queries: Tensor, label: Tensor, momentum: float) 
     # Whole numbers: older versions of PyTorch sum no others up deterministically on a GPU.
     member = F.one_hot(label, len(prototypes))  # (B, C)
     later = member.flip(0).cumsum(dim=0).flip(0) - member  # (B, C) members after this row
-    weights = member * (1 - momentum) * momentum ** later.to(queries)
+    weights = member.to(queries) * (1 - momentum) * momentum ** later.to(queries)
     kept = momentum ** member.sum(dim=0).to(queries)  # (C,)
     return F.normalize(kept[:, None] * prototypes + weights.T @ queries, dim=1)
