@@ -4,7 +4,7 @@ import pytest
 import torch
 
 # How long an example takes depends on the machine; what it computes does not.
-hypothesis.settings.register_profile("here", deadline=None)
+hypothesis.settings.register_profile("here", deadline=None, max_examples=40)
 hypothesis.settings.load_profile("here")
 
 
