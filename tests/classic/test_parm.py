@@ -1,193 +1,325 @@
-"""PARM against itself written as loops, one point at a time; the machine has tests of its own."""
+"""PARM against itself written as loops, with quadratic programmes for its two steps."""
 
-import warnings
+import math
+import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from concont.classic.machine import Rows, solve
-from concont.classic.parm import GRID, PARMClassifier, spread
+from classic.test_machine import nearest, programme
+from concont.classic import parm
+from concont.classic.parm import Limits, PARMClassifier, UninformativeWarning, spread
 
 
-def clusters(rows=60, classes=3, seed=0, hidden=0.5):
-    """Round clusters of features, sets of two, and some rows without a set."""
-    stream = np.random.RandomState(seed)
-    labels = stream.permutation(rows) % classes
-    x = np.eye(classes + 1)[labels] * 3 + stream.randn(rows, classes + 1) * 0.5
-    sets = np.eye(classes, dtype=bool)[labels]
-    sets[np.arange(rows), (labels + stream.randint(1, classes, rows)) % classes] = True
-    sets[stream.permutation(rows)[: int(hidden * rows)]] = True
-    return x, sets, labels
+@dataclass
+class Oracle:
+    """The three steps of PARM in Python numbers."""
 
+    lam: float = 1.0
+    mu: float = 1.0
+    k: int = 8
+    alpha: float = 0.95
+    gamma: float = 0.01
+    rounds: int = 5
 
-def unit(row):
-    return row / np.linalg.norm(row)
+    def fit(self, x, sets):
+        """The weights (C, D) and the soft labels (N, C)."""
+        p = [i for i, row in enumerate(sets) if not all(row)]
+        u = [i for i, row in enumerate(sets) if all(row)]
+        unit = [row / max(math.sqrt(sum(row**2)), 1e-12) for row in x]
+        f_p = self.spread([unit[i] for i in p], [sets[i] for i in p])
+        near = [self.seen(unit[i], [unit[j] for j in p], f_p) for i in u]
+        f_u = near
+        cost = np.array([self.lam / len(p)] * len(p) + [self.mu / max(1, len(u))] * len(u))
+        for _ in range(self.rounds):
+            w = programme(x[p + u], np.array(f_p + f_u), cost)
+            f_u = [self.corrected(x[i], w, seen, len(u)) for i, seen in zip(u, near, strict=True)]
+        found = dict(zip(p + u, f_p + f_u, strict=True))
+        return w, np.array([found[i] for i in range(len(x))])
 
-
-def weights_of(query, points, k, left_out=None):
-    others = [i for i in range(len(points)) if i != left_out]
-    others.sort(key=lambda i: ((query - points[i]) ** 2).sum())
-    near = {i: np.exp(-((query - points[i]) ** 2).sum() / 2) for i in others[:k]}
-    return {i: w / sum(near.values()) for i, w in near.items()}
-
-
-def spread_by_hand(points, members, k, alpha):
-    graph = [weights_of(p, points, k, i) for i, p in enumerate(points)]
-    soft = [row / row.sum() for row in members.astype(float)]
-    for _ in range(200):
-        before = np.sqrt(sum((row**2).sum() for row in soft))
-        now = []
-        for i, own in enumerate(soft):
-            told = sum(w * soft[j] for j, w in graph[i].items())
-            inside = members[i] * (alpha * told + (1 - alpha) * own)
-            now.append(inside / inside.sum())
-        soft = now
-        if abs(np.sqrt(sum((row**2).sum() for row in soft)) - before) < 0.01:
-            break
-    return np.array(soft)
-
-
-def nearest_distribution(row):
-    low, high = row.min() - 1, row.max()
-    for _ in range(200):
-        middle = (low + high) / 2
-        if np.maximum(row - middle, 0).sum() > 1:
-            low = middle
-        else:
-            high = middle
-    return np.maximum(row - low, 0)
-
-
-def by_hand(x, sets, lam, mu, k=8, alpha=0.95, gamma=0.01, rounds=5):
-    partial = [i for i, row in enumerate(sets) if not row.all()]
-    rest = [i for i, row in enumerate(sets) if row.all()]
-    points = np.array([unit(row) for row in x])
-    f_p = spread_by_hand(points[partial], sets[partial], k, alpha)
-    graph = [weights_of(points[i], points[partial], k) for i in rest]
-    near = np.array([sum(w * f_p[j] for j, w in own.items()) for own in graph])
-    soft = np.zeros(sets.shape)
-    soft[partial], soft[rest] = f_p, near
-    cost = np.array([mu / len(rest) if row.all() else lam / len(partial) for row in sets])
-    for _ in range(rounds):
-        rows = Rows.of(torch.tensor(x), torch.tensor(cost))
-        w = solve(rows, torch.tensor(soft), tolerance=1e-6, most=20_000).weights.numpy()
-        for n, i in enumerate(rest):
-            scores = w @ x[i]
-            slack = np.array(
-                [
-                    max(0, 1 + max(s for m, s in enumerate(scores) if m != j) - scores[j])
-                    for j in range(len(scores))
+    def spread(self, unit, y):
+        f = [[float(v) / sum(row) for v in row] for row in y]
+        for _ in range(200):
+            before = math.sqrt(sum(v**2 for row in f for v in row))
+            new = []
+            for i, row in enumerate(unit):
+                seen = self.seen(row, unit, f, i)
+                mixed = [
+                    self.alpha * s + (1 - self.alpha) * v for s, v in zip(seen, f[i], strict=True)
                 ]
-            )
-            soft[i] = nearest_distribution(near[n] - mu / (2 * gamma * len(rest)) * slack)
-    return soft, w
+                inside = [v * m for v, m in zip(mixed, y[i], strict=True)]
+                new.append([v / sum(inside) for v in inside] if sum(inside) else f[i])
+            f = new
+            if abs(math.sqrt(sum(v**2 for row in f for v in row)) - before) < 0.01:
+                break
+        return f
+
+    def seen(self, query, points, f, left_out=None):
+        """The weighted mean label of the nearest points."""
+        others = [i for i in range(len(points)) if i != left_out]
+        others.sort(key=lambda i: sum((query - points[i]) ** 2))
+        weights = {i: math.exp(-sum((query - points[i]) ** 2) / 2) for i in others[: self.k]}
+        total = sum(weights.values())
+        return [
+            sum(w * f[i][c] for i, w in weights.items()) / (total or 1) for c in range(len(f[0]))
+        ]
+
+    def corrected(self, row, w, seen, count):
+        s = [float(v @ row) for v in w]
+        slack = [
+            max(0.0, 1 + max(s[k] for k in range(len(s)) if k != j) - s[j]) for j in range(len(s))
+        ]
+        tie = self.mu / (2 * self.gamma * count)
+        return list(nearest(np.array([v - tie * xi for v, xi in zip(seen, slack, strict=True)])))
 
 
-@pytest.mark.parametrize(
-    ("seed", "lam", "mu", "rounds"), [(0, 1.0, 1.0, 5), (1, 2.0, 0.1, 1), (2, 0.1, 3.0, 2)]
-)
-def test_it_is_the_one_written_as_loops(seed, lam, mu, rounds):
-    x, sets, _ = clusters(seed=seed)
-    model = PARMClassifier(lam=lam, mu=mu, rounds=rounds, tolerance=1e-6, device="cpu")
-    model.fit(x, sets)
-    soft, w = by_hand(x, sets, lam, mu, rounds=rounds)
-    assert np.allclose(model.coef_, w, atol=2e-3 * np.abs(w).max())
-    assert np.allclose(model.distribution_, soft, atol=1e-3)
-    assert np.array_equal(model.predict(x), (x @ w.T).argmax(axis=1))
-    assert 0 <= model.gap_ <= 1e-6 * model.gain_
+def problem(seed, partial=8, unlabelled=6, classes=3, width=3, noise=0.6, extra=0.3, tests=10):
+    """Rows of a few classes, of various lengths, their sets in mixed order, and test rows."""
+    stream = np.random.RandomState(seed)
+    count = partial + unlabelled + tests
+    truth = np.arange(count) % classes
+    x = 2 * stream.randn(classes, width)[truth] + noise * stream.randn(count, width)
+    x *= stream.uniform(0.5, 1.5, (count, 1))
+    sets = stream.rand(count, classes) < extra
+    sets[np.arange(count), truth] = True
+    sets[np.arange(count), (truth + 1 + stream.randint(0, classes - 1, count)) % classes] = False
+    sets[stream.permutation(count - tests)[:unlabelled]] = True
+    cut = count - tests
+    return x[:cut], sets[:cut], x[cut:], truth
 
 
-def test_settings_matter():
-    x, sets, _ = clusters()
-    plain = PARMClassifier(device="cpu").fit(x, sets).distribution_
-    for change in ({"k": 2}, {"alpha": 0.2}, {"gamma": 1.0}):
-        other = PARMClassifier(device="cpu", **change).fit(x, sets).distribution_
-        assert not np.allclose(other, plain, atol=1e-4), change
+def exact(**settings):
+    return PARMClassifier(**settings, tolerance=1e-9, max_steps=30_000, device="cpu")
 
 
-def test_labels_are_resolved_and_new_rows_told():
-    x, sets, labels = clusters(rows=120)
-    new, _, expected = clusters(seed=9)
-    model = PARMClassifier(device="cpu").fit(x, sets)
-    assert np.mean(model.labels_ == labels) > 0.9
-    assert model.score(new, expected) > 0.9
-    partial = ~sets.all(axis=1)
-    assert not model.distribution_[partial][~sets[partial]].any()
-    assert np.allclose(model.distribution_.sum(axis=1), 1)
+def agree(settings, x, sets, test):
+    model = exact(**settings).fit(x, sets)
+    weights, soft = Oracle(**settings).fit(x, sets)
+    assert np.abs(weights).max() > 1e-3
+    assert model.coef_ == pytest.approx(weights, abs=2e-4 * np.abs(weights).max())
+    assert model.distribution_ == pytest.approx(soft, abs=2e-4)
+    same_winner(model.labels_, soft)
+    assert model.decision_function(test) == pytest.approx(test @ model.coef_.T)
+    same_winner(model.predict(test), test @ weights.T)
 
 
-def test_spreading_stays_inside_the_sets_and_among_few_rows():
-    x, sets, _ = clusters(rows=5, hidden=0)
-    points = np.array([unit(row) for row in x])
-    found = spread(torch.tensor(points), torch.tensor(sets).double(), 8, 0.95)
-    assert np.allclose(found, spread_by_hand(points, sets, 8, 0.95))
+def same_winner(labels, values):
+    """Where there is one, and no tie that rounding decides."""
+    second, first = np.sort(values, axis=1)[:, -2:].T
+    clear = first - second > 1e-3
+    assert clear.any()
+    assert np.array_equal(labels[clear], values.argmax(axis=1)[clear])
 
 
-def test_without_unlabelled_rows_mu_says_nothing():
-    x, sets, _ = clusters(hidden=0)
-    found = [PARMClassifier(mu=mu, device="cpu").fit(x, sets).coef_ for mu in (0.1, 10.0)]
-    assert np.array_equal(*found)
+SETTINGS = {
+    "the default": {},
+    "loosely tied": {"lam": 3.0, "mu": 0.5, "gamma": 0.5},
+    "far below the margin": {"lam": 0.01, "mu": 0.001},
+    "others": {"lam": 10.0, "mu": 2.0, "k": 3, "alpha": 0.5, "gamma": 0.1, "rounds": 2},
+}
 
 
-def test_the_search_looks_at_sets_alone_and_is_repeated_by_its_seed():
-    x, sets, _ = clusters(rows=40)
-    model = PARMClassifier(lam="cv", mu=0.1, device="cpu", random_state=3).fit(x, sets)
-    assert model.lam_ in GRID
-    assert model.mu_ == 0.1
-    again = PARMClassifier(lam="cv", mu=0.1, device="cpu", random_state=3).fit(x, sets)
-    assert again.lam_ == model.lam_
-    assert np.array_equal(again.coef_, model.coef_)
-    hits = {}
-    for lam in GRID:  # what was chosen hits most of the held-out sets; the first among equals
-        one = PARMClassifier(device="cpu")
-        t_x, t_sets = torch.tensor(x), torch.tensor(sets)
-        partial = ~t_sets.all(dim=1)
-        members = partial.nonzero().squeeze(1)
-        folds = KFold(5, shuffle=True, random_state=3).split(members)
-        hits[lam] = sum(one._hits(t_x, t_sets, partial, members[p], lam, 0.1) for _, p in folds)
-    assert model.lam_ == max(hits, key=hits.get)
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", SETTINGS)
+def test_it_is_what_the_loops_compute(name, seed):
+    x, sets, test, _ = problem(seed)
+    agree(SETTINGS[name], x, sets, test)
 
 
-def test_labels_too_ambiguous_are_warned_of():
-    stream = np.random.RandomState(0)
-    x, sets = stream.randn(40, 3), np.ones((40, 4), dtype=bool)
-    sets[np.arange(40), np.arange(40) % 4] = False  # three of four everywhere
-    with pytest.warns(UserWarning, match="leave the best linear machine at 0"):
-        model = PARMClassifier(alpha=0.0, device="cpu").fit(x, sets)
-    assert not model.coef_.any()
+SIZES = {
+    "no unlabelled row": {"partial": 10, "unlabelled": 0},
+    "one unlabelled row": {"partial": 10, "unlabelled": 1},
+    "fewer partial rows than neighbours": {"partial": 4, "unlabelled": 5},
+    "one partial row": {"partial": 1, "unlabelled": 2, "extra": 0},
+    "four classes": {"classes": 4, "partial": 8, "unlabelled": 4},
+}
 
 
-@pytest.mark.parametrize(
-    "settings", [{"k": 0}, {"lam": "best"}, {"mu": -1}, {"alpha": 2}, {"rounds": 0}, {"gamma": 0}]
-)
-def test_wrong_settings_are_refused(settings):
-    x, sets, _ = clusters()
-    with pytest.raises(ValueError, match=f"{next(iter(settings))} must be"):
-        PARMClassifier(device="cpu", **settings).fit(x, sets)
+@pytest.mark.parametrize("name", SIZES)
+def test_it_is_that_at_any_size(name):
+    x, sets, test, _ = problem(3, **SIZES[name])
+    agree({"lam": 2.0, "gamma": 0.1, "rounds": 2}, x, sets, test)
 
 
-class Quiet(PARMClassifier):
-    """Scikit-learn's checks fit labels that say nothing, of which PARM warns."""
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 0.95, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_spread_as_the_loops_do(seed, alpha):
+    x, sets, _, _ = problem(seed, 60, 0, classes=5, width=6, extra=0.5, noise=2.0)
+    unit = torch.nn.functional.normalize(torch.from_numpy(x))
+    found = spread(unit, torch.from_numpy(sets).double(), 8, alpha).numpy()
+    slow = Oracle(alpha=alpha).spread(list(unit.numpy()), sets)
+    assert found == pytest.approx(np.array(slow), abs=1e-12)
+    assert (found[~sets] == 0).all()
 
-    def fit(self, X, y):
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "PARM: ")
-            return super().fit(X, y)
+
+def test_float32_is_good_enough():
+    x, sets, test, _ = problem(1, 60, 100, classes=4, width=8)
+    model = PARMClassifier(lam=3.0, device="cpu").fit(x.astype(np.float32), sets)
+    fine = exact(lam=3.0).fit(x, sets)
+    assert model.coef_.dtype == model.distribution_.dtype == np.float32
+    assert fine.coef_.dtype == fine.distribution_.dtype == np.float64
+    assert model.coef_ == pytest.approx(fine.coef_, abs=0.03 * np.abs(fine.coef_).max())
+    assert np.array_equal(model.predict(test), fine.predict(test))
 
 
-@parametrize_with_checks([Quiet(device="cpu")])
-def test_it_is_a_scikit_learn_classifier(estimator, check):
-    check(estimator)
+def test_unlabelled_rows_are_resolved():
+    x, sets, test, truth = problem(2, 60, 200, classes=5, width=8, tests=100)
+    model = PARMClassifier(mu=0.1, device="cpu").fit(x, sets)
+    blank = sets.all(axis=1)
+    right = model.labels_ == truth[:-100]
+    assert right[~blank].mean() > 0.9
+    assert right[blank].mean() > 0.8
+    assert (model.predict(test) == truth[-100:]).mean() > 0.8
+    assert sets[np.arange(len(sets)), model.labels_].all()
+    assert model.distribution_.sum(axis=1) == pytest.approx(1)
+    assert 0 <= model.gap_ <= 1e-3 * model.gain_
+    assert model.steps_ > 0
+    copy = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(copy.predict(test), model.predict(test))
+
+
+def test_names_of_classes_come_back():
+    x, _, test, truth = problem(4, 30, 0)
+    names = np.array(["a", "b", "c"])[truth[:-10]]
+    model = PARMClassifier(device="cpu").fit(x, names)
+    assert np.array_equal(model.labels_, names)
+    assert (model.predict(test) == np.array(["a", "b", "c"])[truth[-10:]]).mean() > 0.7
+
+
+def test_labels_that_say_nothing_are_remarked_on():
+    x, sets, test, _ = problem(5, 40, 20, classes=4)
+    sets[~sets.all(axis=1)] = [True, True, False, False]
+    with pytest.warns(UninformativeWarning, match="best linear machine is W = 0") as seen:
+        model = PARMClassifier(device="cpu").fit(x, sets)
+    assert seen[0].filename == __file__
+    assert (model.coef_ == 0).all()
+    assert np.isfinite(model.decision_function(test)).all()
+
+
+def test_too_few_steps_are_remarked_on():
+    x, sets, _, _ = problem(6, 60, 40, classes=4)
+    with pytest.warns(ConvergenceWarning, match="after 1 steps") as seen:
+        model = PARMClassifier(lam=10.0, max_steps=1, rounds=1, device="cpu").fit(x, sets)
+    assert seen[0].filename == __file__
+    assert model.steps_ == 1
+    best = PARMClassifier(lam=10.0, rounds=1, device="cpu").fit(x, sets)
+    assert best.gain_ <= model.gain_ + model.gap_ + 1e-9
+
+
+def test_later_rounds_go_on_from_the_first():
+    x, sets, _, _ = problem(7, 60, 300, classes=4)
+    once = PARMClassifier(rounds=1, gamma=100.0, device="cpu").fit(x, sets)
+    often = PARMClassifier(rounds=5, gamma=100.0, device="cpu").fit(x, sets)
+    assert often.steps_ <= once.steps_ + 40
+
+
+def searched_by_hand(x, sets, lams, mus, settings):
+    """The pair with the most credit, by fits without a third of the partial rows."""
+    members = np.flatnonzero(~sets.all(axis=1))
+    credit = {(lam, mu): 0.0 for lam in lams for mu in mus}
+    for _, held in KFold(3, shuffle=True, random_state=settings["random_state"]).split(members):
+        out = members[held]
+        rest = np.setdiff1d(np.arange(len(x)), out)
+        for lam, mu in credit:
+            model = PARMClassifier(lam, mu, **settings).fit(x[rest], sets[rest])
+            for row, label in zip(sets[out], model.predict(x[out]), strict=True):
+                credit[lam, mu] += row[label] / row.sum()
+    assert len(set(credit.values())) > 1
+    return min(credit, key=lambda pair: (-round(credit[pair], 9), pair))
+
+
+CHOICES = {
+    "both": {"lam": "cv", "mu": "cv"},
+    "lam": {"lam": "cv", "mu": 0.1},
+    "mu": {"lam": 0.5, "mu": "cv"},
+}
+
+
+@pytest.mark.filterwarnings("ignore::concont.classic.parm.UninformativeWarning")
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_search_finds_what_fits_by_hand_find(name, seed, monkeypatch):
+    grid = (0.01, 5.0)
+    monkeypatch.setattr(parm, "GRID", grid)
+    monkeypatch.setattr(parm, "FOLDS", 3)
+    monkeypatch.setattr(parm, "SEARCH", Limits(1e-4, 3000, -1.0))
+    x, sets, _, _ = problem(seed, 30, 9, noise=2.0)
+    lams, mus = ((grid if v == "cv" else (v,)) for v in CHOICES[name].values())
+    settings = {"tolerance": 1e-4, "max_steps": 3000, "rounds": 2, "device": "cpu"}
+    settings["random_state"] = seed
+    model = PARMClassifier(**CHOICES[name], **settings).fit(x, sets)
+    by_hand = searched_by_hand(x, sets, lams, mus, settings)
+    assert (model.lam_, model.mu_) == by_hand
+
+
+def test_a_search_turns_down_what_does_harm():
+    """Unlabelled rows of no class at all: when they count most, they are what is learned."""
+    x, sets, test, truth = problem(8, 60, 120, 4, 6, noise=1.5, extra=0.5, tests=200)
+    x[sets.all(axis=1)] = np.random.RandomState(0).randn(120, 6)
+    chosen = PARMClassifier(mu="cv", device="cpu", random_state=0).fit(x, sets)
+    most = PARMClassifier(mu=parm.GRID[-1], device="cpu").fit(x, sets)
+    right = [(model.predict(test) == truth[-200:]).mean() for model in (chosen, most)]
+    assert chosen.lam_ == 1.0
+    assert right[0] > right[1] + 0.1
+
+
+def test_a_search_is_the_same_again(monkeypatch):
+    monkeypatch.setattr(parm, "GRID", (0.1, 1.0))
+    x, sets, _, _ = problem(9, 40, 20, classes=4, noise=2.0)
+    settings = {"lam": "cv", "mu": "cv", "device": "cpu", "rounds": 1}
+    first, again = (PARMClassifier(**settings, random_state=3).fit(x, sets) for _ in range(2))
+    assert (first.lam_, first.mu_) == (again.lam_, again.mu_)
+    assert np.array_equal(first.coef_, again.coef_)
+
+
+def test_a_search_without_unlabelled_rows_leaves_mu():
+    x, sets, _, _ = problem(10, 40, 0, classes=4, noise=2.0)
+    model = PARMClassifier(lam="cv", mu="cv", device="cpu", random_state=0).fit(x, sets)
+    assert model.mu_ == parm.GRID[0]
+    assert model.lam_ in parm.GRID
+    one, marks, _, _ = problem(11, 1, 5)
+    with pytest.raises(ValueError, match="cannot be searched with a single partial row"):
+        PARMClassifier(lam="cv", device="cpu").fit(one, marks)
+
+
+WRONG = {
+    "lam": 0,
+    "mu": "most",
+    "k": 0,
+    "alpha": 1.5,
+    "gamma": 0,
+    "rounds": 0,
+    "tolerance": -1,
+    "max_steps": 2.5,
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_settings_are_refused(name):
+    x, sets, _, _ = problem(0)
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        PARMClassifier(**{name: WRONG[name]}, device="cpu").fit(x, sets)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_a_gpu_finds_the_same():
-    x, sets, _ = clusters(rows=200)
-    x = x.astype(np.float32)
-    found = [PARMClassifier(device=device).fit(x, sets) for device in ("cpu", "cuda")]
-    assert np.allclose(found[0].coef_, found[1].coef_, atol=0.02 * np.abs(found[0].coef_).max())
-    assert np.mean(found[0].predict(x) == found[1].predict(x)) > 0.98
+@pytest.mark.parametrize("unlabelled", [0, 400])
+def test_a_gpu_finds_the_same(unlabelled):
+    x, sets, test, _ = problem(12, 200, unlabelled, classes=6, width=16, tests=200)
+    here = exact(lam=3.0).fit(x, sets)
+    there = PARMClassifier(lam=3.0, tolerance=1e-5, device="cuda").fit(x, sets)
+    assert there.distribution_ == pytest.approx(here.distribution_, abs=5e-3)
+    assert there.coef_ == pytest.approx(here.coef_, abs=0.01 * np.abs(here.coef_).max())
+    assert (there.predict(test) == here.predict(test)).mean() > 0.99
+    there.device = "cpu"
+    assert (there.predict(test) == here.predict(test)).mean() > 0.99
+
+
+@parametrize_with_checks([PARMClassifier(device="cpu")])
+def test_it_is_a_scikit_learn_classifier(estimator, check):
+    check(estimator)

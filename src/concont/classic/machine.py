@@ -77,7 +77,7 @@ def solve(
     soft: Tensor,
     start: tuple[Tensor, Tensor] | None = None,
     tolerance: float = 1e-3,
-    most: int = 3000,
+    most: int = 1000,
 ) -> Machine:
     """Minimise P for soft labels F (N, C), starting from weights and shares if given.
 
@@ -89,6 +89,7 @@ def solve(
     whole = float(rows.cost.sum())
     reach = min((2 * whole) ** 0.5, float(rows.cost @ torch.linalg.vector_norm(rows.x, dim=1)))
     floor = (NOTHING * reach) ** 2 / 2
+    shortest = 0.01 * NOTHING * reach * float(rows.values.amax().sqrt())
     aim = rows.pull(soft)
     point = _first(rows, soft, aim, start)
     best, least, bound = torch.zeros_like(aim), 0.0, -torch.inf
@@ -99,12 +100,14 @@ def solve(
             least, best = value, point.weights
         bound = min(max(bound, lower), least)
         worthless = -bound <= floor
+        if worthless:
+            least, best = 0.0, torch.zeros_like(aim)
         converged = worthless or least - bound <= -tolerance * least
         if converged or steps >= most:
             gap = least - bound
-            return Machine(best, point.shares, -least, gap, steps, converged, worthless)
+            return Machine(best, point.shares, 0.0 - least, gap, steps, converged, worthless)
         if steps >= next_fit:
-            point = replace(point, pace=_pace(rows, soft, point))
+            point = replace(point, pace=_pace(rows, soft, point, shortest))
             next_fit = steps + CHECK if steps < SETTLED else 2 * steps
         for _ in range(min(CHECK, most - steps)):
             point = _step(rows, soft, aim, point)
@@ -182,10 +185,10 @@ def _first(rows: Rows, soft: Tensor, aim: Tensor, start: tuple[Tensor, Tensor] |
 
     Where no label has more than half of F, V is 0: nothing pulls W away from there.
     """
+    shares = _balanced(soft) if start is None else start[1]
     if start is not None and bool(start[0].any()):
-        weights, shares = start
+        weights = start[0]
     else:
-        shares = _balanced(soft)
         weights = aim - rows.pull(shares)
         long = rows.length(rows.x @ weights.T) / float(rows.cost.sum().sqrt())
         weights = weights / max(1.0, long)
@@ -203,12 +206,15 @@ def _balanced(soft: Tensor) -> Tensor:
     return torch.where(high > 0.5, raised.scatter(1, who, 1 - high), soft)
 
 
-def _pace(rows: Rows, soft: Tensor, point: _Point) -> float:
-    """Shares and scores are to be of one length; scores beyond the hinge's size do not count."""
+def _pace(rows: Rows, soft: Tensor, point: _Point, shortest: float) -> float:
+    """Shares and scores are to be of one length.
+
+    Scores beyond the hinge's size do not count; nor do those that go to nothing with W.
+    """
     whole = float(rows.cost.sum().sqrt())
     centred = point.split - point.split.mean(dim=1, keepdim=True)
     shares = max(rows.length(point.shares - soft), 0.1 * whole)
-    fitting = shares / min(max(rows.length(centred), 1e-30 * whole), whole)
+    fitting = shares / min(max(rows.length(centred), shortest), whole)
     return point.pace if 0.7 < fitting / point.pace < 1.4 else fitting
 
 
@@ -220,6 +226,7 @@ def _step(rows: Rows, soft: Tensor, aim: Tensor, at: _Point) -> _Point:
     wanted = aim - at.weights + rows.pull(at.pace * (at.split - at.scores) - at.shares)
     change = (wanted @ rows.vectors / (1 + at.pace * rows.values)) @ rows.vectors.T
     weights = at.weights + change
+    weights = weights - weights.mean(dim=0)  # what all classes share is rounding
     scores = rows.x @ weights.T
     relaxed = RELAX * scores + (1 - RELAX) * at.split
     shares = nearest_shares(at.shares + at.pace * relaxed, soft, at.pace)

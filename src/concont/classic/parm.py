@@ -1,6 +1,7 @@
 """PARM: labels spread among the partial rows, then a linear machine and soft labels in turn."""
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,37 +14,64 @@ from torch.nn.functional import normalize
 
 from concont.classic.estimator import CandidateClassifier, check_setting
 from concont.classic.graph import Graph, neighbours, other_neighbours
-from concont.classic.machine import Machine, Rows, hinges, project, solve
+from concont.classic.machine import Machine, Rows, hinges, project, second_moment, solve
 
 GRID = (0.001, 0.01, 0.1, 1.0, 10.0)  # of lam and mu
 FOLDS = 5
 SPREAD_ROUNDS, SPREAD_END = 200, 0.01
-ROUGH = 0.03  # tolerance of the machines that only a search compares
+
+Start = tuple[Tensor, Tensor]  # of a machine: weights and shares
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How exactly machines are to be solved, and soft labels to settle."""
+
+    tolerance: float  # of a machine
+    steps: int  # at most, of each
+    still: float  # rounds end when soft labels change by less (root of the mean square)
+
+
+SEARCH = Limits(0.03, 200, 1e-3)  # of machines that are only compared
+
+
+class UninformativeWarning(UserWarning):
+    """The soft labels say nothing of the rows: the best linear machine is 0."""
 
 
 class PARMClassifier(CandidateClassifier):
     """Partial label learning with unlabelled rows by a maximum margin (Wang and Zhang, 2020).
 
-    lam, mu: what the partial and the unlabelled rows count against |W|^2 / 2, or "cv" to take
-    those of {0.001 ... 10} for which most held-out candidate sets (five folds of the partial
-    rows) hold the prediction; among equals the smallest. k: neighbours of a row, alpha: how far a
-    round of spreading goes, gamma: how firmly an unlabelled row's soft label is tied to its
-    neighbours', rounds: of machine and soft labels in turn. tolerance: of the machine's optimum,
-    as a share of what it gains. Distances are those of rows scaled to length 1; the machine, which
-    has no bias, sees the rows as given.
+    lam, mu: what the partial and the unlabelled rows count against |W|^2 / 2, or "cv" to search
+    {0.001 ... 10}. k: neighbours of a row. alpha: how much of a row's label comes from them in a
+    round of spreading. gamma: how firmly an unlabelled row's soft label is tied to those of its
+    neighbours. rounds: of machine and soft labels in turn. tolerance: the machine's gap, as a
+    share of what it gains over W = 0; after max_steps steps it warns instead. device: `cpu`,
+    `cuda`, or `auto`, a GPU where there is one. random_state: of the folds.
+
+    Distances are those of rows scaled to length 1; the machine, which has no bias, sees the rows
+    as given. Where there are fewer rows than neighbours, all of them are.
+
+    The search holds out each fifth of the partial rows and never sees a true label: a prediction
+    inside a held-out candidate set counts 1 over the set's size, one outside counts 0. For sets
+    that hold wrong labels by chance this grows with the accuracy, and it counts small sets, which
+    say more, for more. Among equals the smallest lam and mu win; without unlabelled rows mu has
+    no meaning and is not searched.
 
     After `fit`: `coef_` (C, D); `distribution_` (N, C), the soft label of each training row, and
-    `labels_` (N,), its likeliest class; `gap_`: how far the last machine's objective can be above
-    its optimum, `gain_`: how far it is below that of W = 0; `lam_`, `mu_`: what was chosen.
+    `labels_` (N,), its likeliest class; `lam_`, `mu_`: what was chosen. Of the last machine:
+    `gain_`, how far its objective is below that of W = 0, and `gap_`, how far it can at most be
+    above the optimum; `steps_`: of all rounds' machines.
     """
 
     coef_: NDArray[Any]
     distribution_: NDArray[Any]
     labels_: NDArray[Any]
-    gap_: float
-    gain_: float
     lam_: float
     mu_: float
+    gain_: float
+    gap_: float
+    steps_: int
 
     def __init__(
         self,
@@ -54,8 +82,9 @@ class PARMClassifier(CandidateClassifier):
         gamma: float = 0.01,
         rounds: int = 5,
         tolerance: float = 1e-3,
+        max_steps: int = 1000,
         device: str = "auto",
-        random_state: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         super().__init__(device)
         self.lam = lam
@@ -65,96 +94,162 @@ class PARMClassifier(CandidateClassifier):
         self.gamma = gamma
         self.rounds = rounds
         self.tolerance = tolerance
+        self.max_steps = max_steps
         self.random_state = random_state
 
     def _fit(self, x: Tensor, sets: Tensor) -> None:
         self._check_settings()
-        partial = ~sets.all(dim=1)
-        self.lam_, self.mu_ = self._search(x, sets, partial)
-        soft, machine = self._alternate(x, sets, partial, self.lam_, self.mu_, self.tolerance)
-        if machine.worthless or not machine.weights.any():
-            text = "PARM: labels this ambiguous leave the best linear machine at 0: one class wins"
-            warnings.warn(text, stacklevel=3)
-        elif not machine.converged:
-            text = (
-                f"PARM: stopped {machine.gap / machine.gain:.1%} of its gain short of the optimum"
-            )
-            warnings.warn(text, ConvergenceWarning, stacklevel=3)
-        self.coef_ = machine.weights.cpu().numpy()
-        self.gap_, self.gain_ = machine.gap, machine.gain
-        self.distribution_ = soft.cpu().numpy()
-        self.labels_ = self.classes_[soft.argmax(dim=1).cpu().numpy()]
+        self.lam_, self.mu_ = self._search(x, sets)
+        ground = _ground(x, sets, self.k, self.alpha)
+        limits = Limits(self.tolerance, self.max_steps, -1.0)
+        soft, machines = self._alternate(ground, self.lam_, self.mu_, limits)
+        last = machines[-1]
+        self._warn(last)
+        self.coef_ = last.weights.cpu().numpy()
+        self.gain_, self.gap_ = last.gain, last.gap
+        self.steps_ = sum(machine.steps for machine in machines)
+        found = torch.empty_like(soft)
+        found[ground.order] = soft
+        self.distribution_ = found.cpu().numpy()
+        self.labels_ = self.classes_[self.distribution_.argmax(axis=1)]
 
     def _scores(self, x: Tensor) -> Tensor:
         return x @ self._tensor(self.coef_).to(x.dtype).T
 
     def _alternate(
-        self, x: Tensor, sets: Tensor, partial: Tensor, lam: float, mu: float, tolerance: float
-    ) -> tuple[Tensor, Machine]:
-        """The soft labels (N, C) of all rows and the last machine."""
-        unit = normalize(x)
-        f_p = spread(unit[partial], sets[partial].to(x.dtype), self.k, self.alpha)
-        near = _near(unit[~partial], unit[partial], self.k) @ f_p
-        soft = torch.empty_like(sets, dtype=x.dtype)
-        soft[partial], soft[~partial] = f_p, near
-        cost = torch.where(partial, lam / len(f_p), mu / max(1, len(near))).to(x.dtype)
-        rows, start = Rows.of(x, cost), None
+        self,
+        ground: "_Ground",
+        lam: float,
+        mu: float,
+        limits: Limits,
+        start: Start | None = None,
+    ) -> tuple[Tensor, list[Machine]]:
+        """The soft labels (N, C) of the ground's rows, and the machine of each round."""
+        near = ground.soft[ground.partial :]
+        rows = ground.weighted(lam, mu)
+        tie = mu / (2 * self.gamma * max(1, len(near)))
+        soft, machines = ground.soft.clone(), []
         for _ in range(self.rounds):
-            machine = solve(rows, soft, start, tolerance)
-            start = (machine.weights, machine.shares)
-            slack = hinges(x[~partial] @ machine.weights.T)
-            soft[~partial] = project(near - mu / (2 * self.gamma * max(1, len(near))) * slack)
-        return soft, machine
+            machine = solve(rows, soft, start, limits.tolerance, limits.steps)
+            machines.append(machine)
+            start = machine.weights, machine.shares
+            slack = hinges(rows.x[ground.partial :] @ machine.weights.T)
+            before, now = soft[ground.partial :], project(near - tie * slack)
+            moved = float(torch.linalg.vector_norm(now - before)) / max(1, now.numel()) ** 0.5
+            soft[ground.partial :] = now
+            if moved <= limits.still:
+                break
+        return soft, machines
 
-    def _search(self, x: Tensor, sets: Tensor, partial: Tensor) -> tuple[float, float]:
-        """`lam` and `mu`, by cross-validation where asked for; no true label is looked at."""
-        lams, mus = (GRID if v == "cv" else (float(v),) for v in (self.lam, self.mu))
-        pairs = [(lam, mu) for lam in lams for mu in mus]
+    def _search(self, x: Tensor, sets: Tensor) -> tuple[float, float]:
+        """`lam` and `mu`, by cross-validation where asked for."""
+        partial = ~sets.all(dim=1)
+        grids = [GRID if value == "cv" else (float(value),) for value in (self.lam, self.mu)]
+        if partial.all():
+            grids[1] = grids[1][:1]
+        pairs = [(lam, mu) for lam in grids[0] for mu in grids[1]]
         if len(pairs) == 1:
             return pairs[0]
-        members = partial.nonzero().squeeze(1).cpu().numpy()
+        members = partial.nonzero().squeeze(1)
+        if len(members) < 2:
+            raise ValueError("lam and mu cannot be searched with a single partial row; give them")
         folds = KFold(min(FOLDS, len(members)), shuffle=True, random_state=self.random_state)
-        held = [torch.from_numpy(members[part]).to(x.device) for _, part in folds.split(members)]
-        hits = [sum(self._hits(x, sets, partial, part, *pair) for part in held) for pair in pairs]
-        return pairs[int(np.argmax(hits))]
+        credit = dict.fromkeys(pairs, 0.0)
+        for _, held in folds.split(np.zeros(len(members))):
+            self._add_credit(credit, x, sets, members[torch.from_numpy(held).to(x.device)])
+        return min(pairs, key=lambda pair: (-credit[pair], pair))
 
-    def _hits(
-        self, x: Tensor, sets: Tensor, partial: Tensor, held: Tensor, lam: float, mu: float
-    ) -> int:
-        """In how many of the held-out rows' candidate sets the prediction lies."""
-        kept = torch.ones_like(partial)
+    def _add_credit(
+        self, credit: dict[tuple[float, float], float], x: Tensor, sets: Tensor, held: Tensor
+    ) -> None:
+        """What each pair's prediction of the held-out rows, from all others, is worth.
+
+        As long as no score reaches the margin, W only grows with lam and mu: pairs in the order
+        of their ratio, each starting from the one before, cost little more than the ratios do.
+        """
+        kept = torch.ones_like(sets[:, 0])
         kept[held] = False
-        _, machine = self._alternate(x[kept], sets[kept], partial[kept], lam, mu, ROUGH)
-        label = (x[held] @ machine.weights.T).argmax(dim=1)
-        return int(sets[held].gather(1, label[:, None]).sum())
+        ground = _ground(x[kept], sets[kept], self.k, self.alpha)
+        start, before = None, 1.0
+        for lam, mu in sorted(credit, key=lambda pair: (pair[1] / pair[0], pair)):
+            if start is not None:
+                start = start[0] * (lam / before), start[1]
+            last = self._alternate(ground, lam, mu, SEARCH, start)[1][-1]
+            start, before = (last.weights, last.shares), lam
+            label = (x[held] @ last.weights.T).argmax(dim=1, keepdim=True)
+            inside = sets[held].gather(1, label).squeeze(1)
+            credit[lam, mu] += float((inside / sets[held].sum(dim=1)).double().sum())
+
+    def _warn(self, last: Machine) -> None:
+        if last.worthless:
+            warnings.warn(
+                "the soft labels say nothing of the rows: the best linear machine is W = 0, and "
+                "predictions mean nothing; give mu less weight, or smaller candidate sets",
+                UninformativeWarning,
+                stacklevel=4,
+            )
+        elif not last.converged:
+            warnings.warn(
+                f"after {self.max_steps} steps the machine can still be {last.gap:.2g} above its "
+                f"optimum, having gained {last.gain:.2g}; scale the features or raise max_steps",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _check_settings(self) -> None:
-        check_setting("k", self.k, 1, whole=True)
-        check_setting("rounds", self.rounds, 1, whole=True)
+        for name in ("k", "rounds", "max_steps"):
+            check_setting(name, getattr(self, name), 1, whole=True)
         check_setting("alpha", self.alpha, 0, 1)
-        for name in ("gamma", "tolerance"):
-            check_setting(name, getattr(self, name), 1e-12)
-        for name in ("lam", "mu"):
-            if getattr(self, name) != "cv":
+        for name in ("lam", "mu", "gamma", "tolerance"):
+            if name not in ("lam", "mu") or getattr(self, name) != "cv":
                 check_setting(name, getattr(self, name), 1e-12)
 
 
+@dataclass(frozen=True)
+class _Ground:
+    """What does not depend on lam and mu; the partial rows come first."""
+
+    x: Tensor  # (N, D)
+    soft: Tensor  # (N, C)
+    order: Tensor  # (N,) where each row came from
+    partial: int  # how many rows are
+    moments: tuple[Tensor, Tensor]  # (D, D) of partial and unlabelled rows
+
+    def weighted(self, lam: float, mu: float) -> Rows:
+        """The rows with their costs: lam and mu, shared out equally."""
+        others = len(self.x) - self.partial
+        each = lam / self.partial, mu / max(1, others)
+        cost = torch.cat(
+            [self.x.new_full((n,), c) for n, c in zip((self.partial, others), each, strict=True)]
+        )
+        return Rows.of(self.x, cost, each[0] * self.moments[0] + each[1] * self.moments[1])
+
+
+def _ground(x: Tensor, sets: Tensor, k: int, alpha: float) -> _Ground:
+    unlabelled = sets.all(dim=1)
+    partial = len(sets) - int(unlabelled.sum())
+    order = unlabelled.int().argsort(stable=True)
+    x, unit = x[order], normalize(x[order])
+    f_p = spread(unit[:partial], sets[order[:partial]].to(x.dtype), k, alpha)
+    near = _weighted(*neighbours(unit[partial:], unit[:partial], min(k, partial))) @ f_p
+    moments = second_moment(x[:partial]), second_moment(x[partial:])
+    return _Ground(x, torch.cat([f_p, near]), order, partial, moments)
+
+
 def spread(unit: Tensor, members: Tensor, k: int, alpha: float) -> Tensor:
-    """Soft labels (P, C) of the partial rows: a row's candidates, as its neighbours have them."""
-    squared, index = other_neighbours(unit, min(k + 1, len(unit)))
-    graph = _weighted(squared, index)
+    """Soft labels (P, C) of rows of length 1: their candidates (0 or 1), as neighbours see them."""
+    graph = _weighted(*other_neighbours(unit, min(k + 1, len(unit))))
     soft = members / members.sum(dim=1, keepdim=True)
     for _ in range(SPREAD_ROUNDS):
-        before = torch.linalg.matrix_norm(soft)
+        before = soft
         inside = members * (alpha * (graph @ soft) + (1 - alpha) * soft)
-        soft = inside / inside.sum(dim=1, keepdim=True)
-        if abs(float(torch.linalg.matrix_norm(soft) - before)) < SPREAD_END:
+        total = inside.sum(dim=1, keepdim=True)
+        # With alpha = 1 the neighbours may leave a row nothing: it stays as it is.
+        soft = torch.where(total > 0, inside / total.where(total > 0, 1.0), soft)
+        change = torch.linalg.matrix_norm(soft) - torch.linalg.matrix_norm(before)
+        if abs(float(change)) < SPREAD_END:
             break
     return soft
-
-
-def _near(queries: Tensor, points: Tensor, k: int) -> Graph:
-    return _weighted(*neighbours(queries, points, min(k, len(points))))
 
 
 def _weighted(squared: Tensor, index: Tensor) -> Graph:
