@@ -44,7 +44,7 @@ ROWS = {
     "pico": (PICO, PARTIAL_ONLY),
     "pico-star": (PICO, UNLABELED),
     "sspl": (SSPL, UNLABELED),
-    "parm": (PARM, UNLABELED),
+    "parm": ({**PARM, "lam": "cv", "mu": "cv"}, UNLABELED),
     "fully-supervised": ({"name": "supervised"}, UNLABELED),  # every image, with its true label
     # Table 4: without L_part, in two readings, without L_reg, without L_reg', without both
     "wo-part": ({"part_loss": "uniform", "part_rows": "partial"}, {}),

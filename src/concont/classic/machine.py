@@ -20,7 +20,7 @@ from torch import Tensor
 CHECK = 10  # steps between two looks at the gap
 SETTLED = 100  # steps after which the pace is seen to ever more rarely
 RELAX = 1.8  # over-relaxation
-NOTHING = 1e-4  # a W shorter by this factor than labels could make it is 0
+NOTHING = 1e-5  # a W shorter by this factor than labels could make it is 0
 BLOCK = 2**24  # numbers taken to float64 at once: 128 MiB
 
 
