@@ -42,7 +42,8 @@ def warnings_of(caplog):
 @pytest.fixture
 def uncompiled(monkeypatch):
     """A fast step that is captured and, to save time, not compiled."""
-    monkeypatch.setattr("concont.engine.step.compiled", lambda part, *rest: part)
+    for module in ("step", "speed"):
+        monkeypatch.setattr(f"concont.engine.{module}.compiled", lambda part, *rest: part)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
