@@ -12,6 +12,7 @@ from concont.settings import NAMED_VIEWS, Optimizer, View, Views
 PAPER = ("cifar10", "cifar100", "svhn")
 NAMED = ("digits", *PAPER, "fashion-mnist")
 UNLABELED = {"unlabeled": True}
+EVERYTHING = {"unlabeled": True, "labeled": None, "ambiguity": None}
 PARTIAL_ONLY = {"unlabeled": False}
 
 # The methods of others with the values of their papers. Thresholds, and how many keys are kept how
@@ -45,7 +46,7 @@ ROWS = {
     "pico-star": (PICO, UNLABELED),
     "sspl": (SSPL, UNLABELED),
     "parm": ({**PARM, "lam": "cv", "mu": "cv"}, UNLABELED),
-    "fully-supervised": ({"name": "supervised"}, UNLABELED),  # every image, with its true label
+    "fully-supervised": ({"name": "supervised"}, EVERYTHING),  # every image, with its true label
     # Table 4: without L_part, in two readings, without L_reg, without L_reg', without both
     "wo-part": ({"part_loss": "uniform", "part_rows": "partial"}, {}),
     "wo-part-all": ({"part_loss": "uniform", "part_rows": "all", "part_mean": "batch"}, {}),

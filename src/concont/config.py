@@ -1,5 +1,6 @@
 """From built-in defaults, a recipe, flags and `--set` to checked settings, in that order."""
 
+import copy
 import difflib
 import json
 import re
@@ -71,8 +72,8 @@ def recipe_names() -> list[str]:
 def read_recipe(name: str) -> Plain:
     """A shipped recipe by name, or a YAML file by path."""
     if name in recipe_names():
-        text = resources.files("concont.recipes").joinpath(f"{name}.yaml").read_text("utf-8")
-    elif Path(name).is_file():
+        return copy.deepcopy(_shipped(name))
+    if Path(name).is_file():
         try:
             text = Path(name).read_text("utf-8")
         except UnicodeDecodeError:
@@ -85,6 +86,13 @@ def read_recipe(name: str) -> Plain:
     content = read_yaml(text, f"recipe {name}")
     if not isinstance(content, dict):
         raise UsageError(f"recipe {name} must hold sections such as 'train:', found none")
+    return content
+
+
+@cache
+def _shipped(name: str) -> Plain:
+    text = resources.files("concont.recipes").joinpath(f"{name}.yaml").read_text("utf-8")
+    content: Plain = read_yaml(text, f"recipe {name}")
     return content
 
 
@@ -231,6 +239,9 @@ def check(plain: Mapping[str, Any]) -> Settings:
             raise UsageError(f"unknown section {name}{_nearest(str(name), known)}")
     method = _check_method(plain)
     sections = {name: _check_section(name, kind, plain) for name, kind in SECTIONS.items()}
+    if method.reads_truth:  # a bound: every image, with its true label
+        everything = replace(sections["data"], labeled=None, ambiguity=None, unlabeled=True)
+        sections["data"] = replace(everything, at_least_two=False, candidates=None)
     if sections["data"].unlabeled is None:
         sections["data"] = replace(sections["data"], unlabeled=method.wants_unlabeled)
     return Settings(method=method, recipe=str(plain.get("recipe", "default")), **sections)
@@ -250,9 +261,14 @@ def _check_section(name: str, kind: type, plain: Mapping[str, Any]) -> Any:
     _refuse_unknown(kind, values, name)
     try:
         # JSON's strict mode: no text for a number, no number for a bool, but lists for tuples.
-        return TypeAdapter(kind).validate_json(json.dumps(values, default=str), strict=True)
+        return _adapter(kind).validate_json(json.dumps(values, default=str), strict=True)
     except ValidationError as error:
         raise UsageError("\n".join(_explain(name, e) for e in error.errors())) from None
+
+
+@cache
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def _section(plain: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -68,10 +68,6 @@ def prepare(
     if speed.wanted(settings, device):
         speed.get_ready()
     dataset = data or sources.load(settings.data.source, settings.data.root)
-    if settings.method.reads_truth:  # a bound: every image, with its true label
-        everything = replace(settings.data, labeled=None, ambiguity=None, unlabeled=True)
-        everything = replace(everything, at_least_two=False, candidates=None)
-        settings = replace(settings, data=everything)
     problem = pose(dataset, settings.data)
     _refuse(settings, problem)
     if train.deterministic:

@@ -125,5 +125,7 @@ def follow(prototypes: Tensor, queries: Tensor, label: Tensor, momentum: float) 
     later = member.flip(0).cumsum(dim=0).flip(0) - member  # (B, C) members after this row
     weights = member.to(queries) * (1 - momentum) * momentum ** later.to(queries)
     kept = momentum ** member.sum(dim=0).to(queries)  # (C,)
-    moved = (weights[:, :, None] * queries[:, None]).sum(dim=0)  # fuses; a product this thin is slow
+    moved = (weights[:, :, None] * queries[:, None]).sum(
+        dim=0
+    )  # fuses; a product this thin is slow
     return F.normalize(kept[:, None] * prototypes + moved, dim=1)

@@ -72,7 +72,9 @@ class _ConvNorm(torch.autograd.Function):
         result = result + _per_channel(bias - mean * invstd * scale)
         result = result if shortcut is None else result + shortcut
         result = F.relu(result) if act else result
-        if result.dtype != filtered.dtype:  # compiled by PyTorch 2.11, `to` its own type cuts it off
+        if (
+            result.dtype != filtered.dtype
+        ):  # compiled by PyTorch 2.11, `to` its own type cuts it off
             result = result.to(filtered.dtype)
         # whole: a slice of the result would keep itself alive until a backward pass
         ctx.save_for_backward(inputs, weight, filtered, result, scale, mean, invstd)

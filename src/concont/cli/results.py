@@ -1,0 +1,136 @@
+"""`concont results`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from concont.cli.app import app, console
+from concont.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from concont.repro.ledger import Ledger
+    from concont.repro.paper import Cell
+
+FOLDER = Path("reproduction")
+Folder = Annotated[
+    Path, typer.Option(help="The folder of the sweep: its ledger, runs and results.")
+]
+group = typer.Typer(invoke_without_command=True, no_args_is_help=False)
+app.add_typer(group, name="results")
+
+
+@group.callback()
+def results(
+    context: typer.Context,
+    against: Annotated[
+        str | None, typer.Option(help="paper: its tables with ours beside them.")
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="Of the paper: table1 to figure-pr.")] = None,
+    method: Annotated[str | None, typer.Option(help="Only this method, as in --method.")] = None,
+    recipe: Annotated[str | None, typer.Option(help="Only this recipe: cifar10+dpll.")] = None,
+    data: Annotated[str | None, typer.Option(help="Only this data set.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Only this seed.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Only runs of this length.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="All that is known, as JSON.")] = False,
+    folder: Folder = FOLDER,
+) -> None:
+    """Show finished runs, or the paper's tables with ours beside them."""
+    if context.invoked_subcommand is not None:
+        return
+    from concont.repro.ledger import Ledger
+    from concont.repro.work import Sweep
+
+    ledger = Ledger(Sweep(folder).ledger)
+    filters = {"method": method, "recipe": recipe, "data": data, "seed": seed, "epochs": epochs}
+    if against is None:
+        if table is not None:
+            raise UsageError("--table goes with --against paper")
+        _show_records(ledger.records(**filters), as_json)
+        return
+    if against != "paper":
+        raise UsageError(f"--against {against}: there is only the paper")
+    from concont.repro.plan import cells_of
+
+    cells = [c for c in cells_of(table or "all") if data in (None, c.data)]
+    show_cells(cells, ledger, as_json, **filters)
+
+
+@group.command()
+def merge(
+    sources: Annotated[
+        list[Path], typer.Argument(help="Records (.json), run folders, or folders of them.")
+    ],
+    folder: Folder = FOLDER,
+) -> None:
+    """Take results from elsewhere into the ledger; those that are there already are left out."""
+    from concont.repro.ledger import Ledger
+    from concont.repro.record import read
+    from concont.repro.work import Sweep
+
+    records = [record for source in sources for record in read(source)]
+    added = Ledger(Sweep(folder).ledger).add(records)
+    typer.echo(f"{added} added, {len(records) - added} known already")
+
+
+def show_cells(
+    cells: "Sequence[Cell]", ledger: "Ledger", as_json: bool = False, **filters: Any
+) -> None:
+    """The paper's cells with ours beside them; blank where nothing was run."""
+    from concont.repro.against import compare
+
+    rows = compare(cells, ledger.records(**filters))
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    from rich.table import Table
+
+    for name in dict.fromkeys(row["table"] for row in rows):
+        shown = Table(title=name, title_justify="left")
+        for column in ("row", "data", "share", "q", "paper", "ours", "", "seeds", "epochs"):
+            shown.add_column(column, justify="left" if column in ("row", "data") else "right")
+        for row in rows:
+            if row["table"] == name:
+                shown.add_row(*_words(row))
+        console().print(shown)
+
+
+def _words(row: dict[str, Any]) -> list[str]:
+    share = "" if row["labeled"] is None else f"{row['labeled']:.0%}"
+    q = "" if row["q"] is None else f"{row['q']:g}"
+    paper, ours = (_plus_minus(row[f"{w}_mean"], row[f"{w}_std"]) for w in ("paper", "ours"))
+    both = row["paper_mean"] is not None and row["ours_mean"] is not None
+    gap = f"{row['ours_mean'] - row['paper_mean']:+.2f}" if both else ""
+    seeds = ",".join(map(str, row["seeds"] or []))
+    return [row["method"], row["data"], share, q, paper, ours, gap, seeds, str(row["epochs"] or "")]
+
+
+def _plus_minus(mean: float | None, std: float | None) -> str:
+    if mean is None:
+        return ""
+    return f"{mean:.2f}" if std is None else f"{mean:.2f}±{std:.2f}"
+
+
+def _show_records(records: "Sequence[dict[str, Any]]", as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(list(records), indent=1))
+        return
+    from rich.table import Table
+
+    from concont.display import percent
+
+    shown = Table()
+    for column in ("settings", "recipe", "share", "q", "seed", "epochs", "last", "best", "s", "on"):
+        shown.add_column(column, justify="right" if column in ("last", "best", "s") else "left")
+    for r in records:
+        where = r["environment"]
+        source = f"{where.get('device')}, {where.get('commit')}"
+        shown.add_row(
+            *(str(r[k]) for k in ("settings_hash", "recipe", "labeled", "ambiguity", "seed")),
+            *(str(r["epochs"] or ""), percent(r["accuracy_last"]), percent(r["accuracy_best"])),
+            *(f"{r['seconds']:.0f}", source if where.get("clean") else f"{source}, not clean"),
+        )
+    console().print(shown)
