@@ -65,3 +65,10 @@ def console() -> "Console":
     from rich.console import Console
 
     return Console()
+
+
+def wide_console() -> "Console":
+    """For wide tables, which a file or a pipe has room for."""
+    found = console()
+    found.width = found.width if found.is_terminal else 200
+    return found

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from concont.cli.app import app, console
+from concont.cli.app import app, wide_console
 from concont.errors import UsageError
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def show_cells(
 ) -> None:
     """The paper's cells with ours beside them; blank where nothing was run."""
     from concont.repro.against import compare
+    from concont.repro.plan import STAND_IN
 
     rows = compare(cells, ledger.records(**filters))
     if as_json:
@@ -89,13 +90,15 @@ def show_cells(
     from rich.table import Table
 
     for name in dict.fromkeys(row["table"] for row in rows):
-        shown = Table(title=name, title_justify="left")
+        digits = any(row["table"] == name and row["data"] == STAND_IN for row in rows)
+        title = f"{name}, digits standing in: not the paper's data" if digits else name
+        shown = Table(title=title, title_justify="left")
         for column in ("row", "data", "share", "q", "paper", "ours", "", "seeds", "epochs"):
             shown.add_column(column, justify="left" if column in ("row", "data") else "right")
         for row in rows:
             if row["table"] == name:
                 shown.add_row(*_words(row))
-        console().print(shown)
+        wide_console().print(shown)
 
 
 def _words(row: dict[str, Any]) -> list[str]:
@@ -133,4 +136,4 @@ def _show_records(records: "Sequence[dict[str, Any]]", as_json: bool) -> None:
             *(str(r["epochs"] or ""), percent(r["accuracy_last"]), percent(r["accuracy_best"])),
             *(f"{r['seconds']:.0f}", source if where.get("clean") else f"{source}, not clean"),
         )
-    console().print(shown)
+    wide_console().print(shown)

@@ -144,7 +144,9 @@ def most_wanted(jobs: Iterable[Job]) -> list[Job]:
 
 def _stand_ins(cells: Iterable[Cell]) -> tuple[Cell, ...]:
     """One cell a row, of digits with their own share and q: they prove the path, not the paper."""
-    rows = {cell.recipe.partition("+")[2]: cell for cell in cells}
+    rows: dict[str, Cell] = {}
+    for cell in cells:
+        rows.setdefault(cell.recipe.partition("+")[2], cell)
     return tuple(Cell(c.table, STAND_IN, None, None, c.method, None, None) for c in rows.values())
 
 
