@@ -98,6 +98,8 @@ class Apart:
     def __init__(self, network: Net, passes: Passes, stream: torch.cuda.Stream | None) -> None:
         self.network, self.passes, self.stream = network, passes, stream
         self.ready = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        # Here rather than on the method: it imports the compiler, which takes a second.
+        self.features = torch.compiler.disable(self._features)  # type: ignore[no-untyped-call]
 
     def mark(self) -> None:
         """What is asked for from here on may start here."""
@@ -111,8 +113,7 @@ class Apart:
         with torch.cuda.stream(self.stream):
             return make()
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
-    def features(self, *views: Tensor) -> tuple[Tensor, ...]:
+    def _features(self, *views: Tensor) -> tuple[Tensor, ...]:
         """As the network's own."""
         if self.stream is None:
             return self.passes(*views)
