@@ -287,6 +287,19 @@ def test_a_search_without_unlabelled_rows_leaves_mu():
         PARMClassifier(lam="cv", device="cpu").fit(one, marks)
 
 
+@pytest.mark.parametrize(
+    ("size", "dtype"),
+    [(1e-25, "float32"), (1e20, "float32"), (1e-120, "float64"), (1e200, "float64")],
+)
+def test_features_whose_squares_are_no_numbers_are_refused(size, dtype):
+    x, sets, _, _ = problem(0)
+    with pytest.raises(ValueError, match=f"the largest feature is .*in {dtype}"):
+        PARMClassifier(device="cpu").fit((size * x).astype(dtype), sets)
+    assert (PARMClassifier(device="cpu").fit(1e-9 * x, sets).coef_ != 0).any()
+    with pytest.warns(UninformativeWarning):
+        PARMClassifier(device="cpu").fit(0 * x, sets)
+
+
 WRONG = {
     "lam": 0,
     "mu": "most",
@@ -297,13 +310,16 @@ WRONG = {
     "tolerance": -1,
     "max_steps": 2.5,
 }
+INFINITE = ("lam", "mu", "gamma", "tolerance")
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_settings_are_refused(name):
+@pytest.mark.parametrize(
+    ("name", "value"), [*WRONG.items(), *((name, math.inf) for name in INFINITE)]
+)
+def test_wrong_settings_are_refused(name, value):
     x, sets, _, _ = problem(0)
     with pytest.raises(ValueError, match=f"{name} must be"):
-        PARMClassifier(**{name: WRONG[name]}, device="cpu").fit(x, sets)
+        PARMClassifier(**{name: value}, device="cpu").fit(x, sets)
 
 
 @pytest.mark.gpu
