@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from classic.test_machine import nearest, programme
 from concont.classic import parm
+from concont.classic.machine import Machine
 from concont.classic.parm import Limits, PARMClassifier, UninformativeWarning, spread
 
 
@@ -255,6 +256,61 @@ def test_a_search_finds_what_fits_by_hand_find(name, seed, monkeypatch):
     model = PARMClassifier(**CHOICES[name], **settings).fit(x, sets)
     by_hand = searched_by_hand(x, sets, lams, mus, settings)
     assert (model.lam_, model.mu_) == by_hand
+
+
+class Guess(PARMClassifier):
+    """Predicts one class for every row of ones: the one that (lam, mu) is given for."""
+
+    def _alternate(self, ground, lam, mu, limits, start=None):
+        weights = torch.zeros(5, 1, dtype=torch.float64)
+        weights[self.guesses[lam, mu]] = 1
+        return ground.soft, [Machine(weights, ground.soft, 1.0, 0.0, 1, True, False)]
+
+
+def guessed(monkeypatch, guesses, sets):
+    """What a search makes of guesses for (lam, mu), with two unlabelled rows beside the sets."""
+    monkeypatch.setattr(parm, "GRID", (0.1, 1.0))
+    members = np.array([[c in row for c in range(5)] for row in (*sets, range(5), range(5))])
+    model = Guess("cv", "cv", device="cpu", random_state=0)
+    model.guesses = dict(
+        zip([(0.1, 0.1), (0.1, 1.0), (1.0, 0.1), (1.0, 1.0)], guesses, strict=True)
+    )
+    model.fit(np.ones((len(members), 1)), members)
+    return model.lam_, model.mu_
+
+
+def test_a_search_counts_small_sets_for_more(monkeypatch):
+    """Six large sets are worth 2, four of a single label 4."""
+    sets = [(0, 2, 3)] * 6 + [(1,)] * 4
+    assert guessed(monkeypatch, (0, 0, 0, 1), sets) == (1.0, 1.0)
+    assert guessed(monkeypatch, (0, 1, 0, 0), sets) == (0.1, 1.0)
+
+
+@pytest.mark.parametrize("guesses", [(0, 0, 0, 0), (0, 1, 0, 1), (1, 0, 1, 0), (1, 1, 0, 0)])
+def test_a_search_takes_the_smallest_among_equals(guesses, monkeypatch):
+    """Six sets of three are worth as much as two of one, but for rounding."""
+    sets = [(0, 2, 3)] * 6 + [(1,)] * 2
+    assert guessed(monkeypatch, guesses, sets) == (0.1, 0.1)
+    assert guessed(monkeypatch, (4, *guesses[1:]), sets) == (0.1, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "seed"),
+    [
+        ({"lam": "cv", "mu": 0.01}, 3),
+        ({"lam": "cv", "mu": 0.01}, 11),
+        ({"lam": "cv", "mu": 1.0}, 7),
+        ({"lam": 0.1, "mu": "cv"}, 4),
+    ],
+)
+def test_a_search_need_not_be_exact(settings, seed, monkeypatch):
+    monkeypatch.setattr(parm, "GRID", (0.1, 1.0))
+    monkeypatch.setattr(parm, "FOLDS", 2)
+    x, sets, _, _ = problem(seed, 60, 60, 4, 6, noise=1.5, extra=0.5)
+    model = PARMClassifier(**settings, device="cpu", random_state=0).fit(x, sets)
+    monkeypatch.setattr(parm, "SEARCH", Limits(1e-3, 1000, -1.0))
+    fine = PARMClassifier(**settings, device="cpu", random_state=0).fit(x, sets)
+    assert (model.lam_, model.mu_) == (fine.lam_, fine.mu_)
 
 
 def test_a_search_turns_down_what_does_harm():

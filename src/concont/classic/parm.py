@@ -157,7 +157,7 @@ class PARMClassifier(CandidateClassifier):
         credit = dict.fromkeys(pairs, 0.0)
         for _, held in folds.split(np.zeros(len(members))):
             self._add_credit(credit, x, sets, members[torch.from_numpy(held).to(x.device)])
-        return min(pairs, key=lambda pair: (-credit[pair], pair))
+        return min(pairs, key=lambda pair: (-round(credit[pair], 9), pair))
 
     def _add_credit(
         self, credit: dict[tuple[float, float], float], x: Tensor, sets: Tensor, held: Tensor
@@ -178,7 +178,7 @@ class PARMClassifier(CandidateClassifier):
             start, before = (last.weights, last.shares), lam
             label = (x[held] @ last.weights.T).argmax(dim=1, keepdim=True)
             inside = sets[held].gather(1, label).squeeze(1)
-            credit[lam, mu] += float((inside / sets[held].sum(dim=1)).double().sum())
+            credit[lam, mu] += float((inside.double() / sets[held].sum(dim=1)).sum())
 
     def _warn(self, last: Machine) -> None:
         if last.worthless:
