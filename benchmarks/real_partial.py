@@ -21,6 +21,7 @@ from sklearn.model_selection import KFold
 import concont
 from concont.data.sources import load
 from concont.engine.record import environment
+from concont.errors import ConcontError
 
 FOLDS = 10
 
@@ -68,7 +69,10 @@ def main():
     ways = {"SSPL": concont.SSPLClassifier, "PARM": concont.PARMClassifier}
     rows = []
     for path in asked.files:
-        data = load(str(path))
+        try:
+            data = load(str(path))
+        except ConcontError as error:
+            parser.exit(error.exit_code, f"{error}\n")
         for name, make in ways.items():
             found = measure(make, data, asked.hidden, asked.seed, asked.scale)
             rows.append({"data": path.stem, "digest": data.digest, "method": name, **found})

@@ -118,6 +118,15 @@ def test_the_example_method_trains(example, tmp_path, toy_arrays, toy_config):
     assert run.summary["accuracy_last"] > 0.9
 
 
+def test_the_example_without_a_network_runs():
+    (code,) = re.findall(r"^```python\n(.*?)^```$", read("docs/classic.md"), re.DOTALL | re.M)
+    *lines, last = code.splitlines()
+    names = {}
+    exec("\n".join(lines), names)
+    assert names["model"].labels_.shape == (1500,)
+    assert eval(last, names) > 0.75
+
+
 def test_contributing_names_what_is_there():
     page = read("CONTRIBUTING.md")
     targets = re.findall(r"^(\w+):", read("Makefile"), re.M)

@@ -255,6 +255,11 @@ def test_a_block_without_images_is_refused(block):
         gist(random_images(1, 32, 32), block=block, device="cpu")
 
 
+def test_a_device_that_nobody_knows_is_refused():
+    with pytest.raises(UsageError, match="not 'tpu'"):
+        gist(random_images(1, 32, 32), device="tpu")
+
+
 @pytest.mark.gpu
 @GPU
 @pytest.mark.parametrize("shape", [(32, 32, 3), (50, 81)])

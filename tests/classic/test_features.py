@@ -51,6 +51,19 @@ def test_a_damaged_file_is_made_again(images, cache, counted, damage):
     assert counted == [32, 32]
 
 
+@pytest.mark.parametrize(
+    "other", [lambda kept: kept[:2], lambda kept: kept[:, :99], lambda kept: kept.astype(float)]
+)
+def test_a_file_that_holds_something_else_is_made_again(images, cache, counted, other):
+    first = features(images, 32, "cpu")
+    (path,) = cache.iterdir()
+    np.save(path, other(first))
+    found = features(images, 32, "cpu")
+    assert found.dtype == np.float32
+    assert np.array_equal(found, first)
+    assert counted == [32, 32]
+
+
 def test_a_cache_that_cannot_be_written_is_told_and_no_more(images, tmp_path, monkeypatch, caplog):
     blocked = tmp_path / "file"
     blocked.write_text("")

@@ -5,14 +5,32 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 from sklearn.neighbors import NearestNeighbors
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from concont.classic import graph
-from concont.classic.graph import Graph, neighbours, nnls_weights, nonnegative, other_neighbours
+from concont.classic.graph import (
+    Graph,
+    neighbours,
+    nnls_weights,
+    nonnegative,
+    other_neighbours,
+    unit_rows,
+)
 
 gpu = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
 ]
+
+
+@pytest.fixture(params=["scikit-learn", "blocks"])
+def search(request, monkeypatch):
+    """Both searches: the GPU's runs on a CPU as well."""
+    if request.param == "blocks":
+        monkeypatch.setattr(graph, "neighbours", graph._by_blocks)
+    return graph.neighbours
 
 
 def rows(count, width, dtype=torch.float64):
@@ -36,46 +54,90 @@ def check_nearest(queries, points, squared, index):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("k", [1, 3, 20])
-def test_neighbours_are_the_nearest(k, dtype):
+def test_neighbours_are_the_nearest(k, dtype, search):
     queries, points = rows(15, 4, dtype), rows(20, 4, dtype)
-    squared, index = neighbours(queries, points, k)
+    squared, index = search(queries, points, k)
     assert squared.dtype == dtype
     check_nearest(queries, points, squared, index)
 
 
-def test_neighbours_among_duplicates_are_the_nearest():
+def test_neighbours_among_duplicates_are_the_nearest(search):
     points = torch.randint(3, (30, 2)).double()
-    squared, index = neighbours(points[:10], points, 6)
+    squared, index = search(points[:10], points, 6)
     check_nearest(points[:10], points, squared, index)
 
 
-def test_neighbours_are_those_of_scikit_learn():
+def test_neighbours_are_those_of_scikit_learn(search):
     queries, points = rows(80, 6) + 100, rows(300, 6) + 100  # far from the origin, too
-    squared, index = neighbours(queries, points, 7)
+    squared, index = search(queries, points, 7)
     distance, theirs = NearestNeighbors(n_neighbors=7).fit(points.numpy()).kneighbors(queries)
     assert np.array_equal(index, theirs)
     assert squared.sqrt().numpy() == pytest.approx(distance, rel=1e-6)
 
 
-def test_tiny_differences_count_in_float32():
+def test_tiny_differences_count_in_float32(search):
     near = torch.tensor([[1000.0, 0.0], [1000.0, 0.5], [1000.0, 0.25]])
-    _, index = neighbours(torch.tensor([[1000.0, 0.0]]), near, 3)
+    _, index = search(torch.tensor([[1000.0, 0.0]]), near, 3)
     assert index.tolist() == [[0, 2, 1]]
 
 
-@pytest.mark.parametrize("block", [1, 50, 10_000])
+@pytest.mark.parametrize("block", [1, 500, 10_000])
 def test_blocks_change_nothing(monkeypatch, block):
     queries, points = rows(40, 5), rows(25, 5)
-    squared, index = neighbours(queries, points, 4)
+    squared, index = graph._by_blocks(queries, points, 4)
     weights = nnls_weights(queries, points, index)
     monkeypatch.setattr(graph, "BLOCK", block)
-    found = neighbours(queries, points, 4)
+    found = graph._by_blocks(queries, points, 4)
     assert torch.equal(found[1], index)
     assert torch.allclose(found[0], squared)
     assert torch.allclose(nnls_weights(queries, points, index), weights)
 
 
-def test_others_leave_out_oneself():
+class Held(TorchDispatchMode):
+    """The most bytes that tensors made inside have held at a time; views of those given are not."""
+
+    def __init__(self, *given):
+        super().__init__()
+        self.given = {tensor.untyped_storage()._cdata for tensor in given}
+        self.alive, self.most = {}, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for made in tree_leaves(result):
+            storage = made.untyped_storage() if isinstance(made, torch.Tensor) else None
+            if storage is not None and storage._cdata not in self.given:
+                self.alive[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
+        self.alive = {key: held for key, held in self.alive.items() if not held[0].expired()}
+        self.most = max(self.most, sum(size for _, size in self.alive.values()))
+        return result
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("k", "width"), [(1, 1), (3, 2), (10, 3), (20, 3), (10, 40), (4, 300)])
+def test_memory_is_bounded(k, width, dtype, monkeypatch):
+    monkeypatch.setattr(graph, "BLOCK", 2**15)
+    points = rows(500, width, dtype)
+    with Held(points) as searching:
+        found = graph._by_blocks(points, points, k)
+    kept = sum(part.nbytes for part in found)
+    wide = 8 * points.numel()
+    assert searching.most <= 8 * graph.BLOCK + 2 * wide + kept
+    with Held(points, found[1]) as weighing:
+        nnls_weights(points, points, found[1])
+    assert weighing.most <= 8 * graph.BLOCK + kept
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rows_of_any_size_get_length_1(dtype):
+    x = rows(4, 3, dtype)
+    limits = torch.finfo(dtype)
+    sizes = torch.tensor([99 * limits.tiny, 1e-13, 1e30, limits.max / 9], dtype=dtype)
+    expected = torch.nn.functional.normalize(x)
+    assert torch.allclose(unit_rows(x * sizes[:, None]), expected)
+    assert (unit_rows(torch.zeros(2, 3)) == 0).all()
+
+
+def test_others_leave_out_oneself(search):
     points = rows(30, 3)
     squared, index = other_neighbours(points, 6)
     assert index.shape == squared.shape == (30, 5)
@@ -85,7 +147,7 @@ def test_others_leave_out_oneself():
         assert i not in who
 
 
-def test_others_among_duplicates_are_as_near_as_they_can_be():
+def test_others_among_duplicates_are_as_near_as_they_can_be(search):
     points = torch.cat([torch.ones(8, 2), 2 * torch.ones(2, 2), 9 * torch.ones(3, 2)]).double()
     squared, index = other_neighbours(points, 4)
     assert index.shape == (13, 3)

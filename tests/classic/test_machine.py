@@ -191,6 +191,17 @@ def test_a_few_clear_labels_are_outweighed(weight, dtype):
     assert heavy.weights.numpy() == pytest.approx(programme(x, soft, cost), abs=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_faint_machine_is_not_nothing(dtype):
+    """Two classes, one of which has a hair more than half: W is 3e-5 of the longest there is."""
+    x = np.array([[1.0], [-1.0]] * 5)
+    soft = 0.5 + 1.06e-5 * np.hstack([x, -x])
+    found = solved(x, soft, np.full(10, 0.1), dtype, tolerance=1e-2)
+    assert found.converged
+    assert not found.worthless
+    assert found.weights.norm().item() == pytest.approx(3e-5, rel=0.01)
+
+
 def test_it_goes_on_from_where_it_was():
     x, soft, cost = learnable(4, n=60)
     first = solved(x, soft, cost)

@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from classic.test_machine import nearest, programme
 from concont.classic import parm
+from concont.classic.machine import Machine
 from concont.classic.parm import Limits, PARMClassifier, UninformativeWarning, spread
 
 
@@ -257,6 +258,61 @@ def test_a_search_finds_what_fits_by_hand_find(name, seed, monkeypatch):
     assert (model.lam_, model.mu_) == by_hand
 
 
+class Guess(PARMClassifier):
+    """Predicts one class for every row of ones: the one that (lam, mu) is given for."""
+
+    def _alternate(self, ground, lam, mu, limits, start=None):
+        weights = torch.zeros(5, 1, dtype=torch.float64)
+        weights[self.guesses[lam, mu]] = 1
+        return ground.soft, [Machine(weights, ground.soft, 1.0, 0.0, 1, True, False)]
+
+
+def guessed(monkeypatch, guesses, sets):
+    """What a search makes of guesses for (lam, mu), with two unlabelled rows beside the sets."""
+    monkeypatch.setattr(parm, "GRID", (0.1, 1.0))
+    members = np.array([[c in row for c in range(5)] for row in (*sets, range(5), range(5))])
+    model = Guess("cv", "cv", device="cpu", random_state=0)
+    model.guesses = dict(
+        zip([(0.1, 0.1), (0.1, 1.0), (1.0, 0.1), (1.0, 1.0)], guesses, strict=True)
+    )
+    model.fit(np.ones((len(members), 1)), members)
+    return model.lam_, model.mu_
+
+
+def test_a_search_counts_small_sets_for_more(monkeypatch):
+    """Six large sets are worth 2, four of a single label 4."""
+    sets = [(0, 2, 3)] * 6 + [(1,)] * 4
+    assert guessed(monkeypatch, (0, 0, 0, 1), sets) == (1.0, 1.0)
+    assert guessed(monkeypatch, (0, 1, 0, 0), sets) == (0.1, 1.0)
+
+
+@pytest.mark.parametrize("guesses", [(0, 0, 0, 0), (0, 1, 0, 1), (1, 0, 1, 0), (1, 1, 0, 0)])
+def test_a_search_takes_the_smallest_among_equals(guesses, monkeypatch):
+    """Six sets of three are worth as much as two of one, but for rounding."""
+    sets = [(0, 2, 3)] * 6 + [(1,)] * 2
+    assert guessed(monkeypatch, guesses, sets) == (0.1, 0.1)
+    assert guessed(monkeypatch, (4, *guesses[1:]), sets) == (0.1, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "seed"),
+    [
+        ({"lam": "cv", "mu": 0.01}, 3),
+        ({"lam": "cv", "mu": 0.01}, 11),
+        ({"lam": "cv", "mu": 1.0}, 7),
+        ({"lam": 0.1, "mu": "cv"}, 4),
+    ],
+)
+def test_a_search_need_not_be_exact(settings, seed, monkeypatch):
+    monkeypatch.setattr(parm, "GRID", (0.1, 1.0))
+    monkeypatch.setattr(parm, "FOLDS", 2)
+    x, sets, _, _ = problem(seed, 60, 60, 4, 6, noise=1.5, extra=0.5)
+    model = PARMClassifier(**settings, device="cpu", random_state=0).fit(x, sets)
+    monkeypatch.setattr(parm, "SEARCH", Limits(1e-3, 1000, -1.0))
+    fine = PARMClassifier(**settings, device="cpu", random_state=0).fit(x, sets)
+    assert (model.lam_, model.mu_) == (fine.lam_, fine.mu_)
+
+
 def test_a_search_turns_down_what_does_harm():
     """Unlabelled rows of no class at all: when they count most, they are what is learned."""
     x, sets, test, truth = problem(8, 60, 120, 4, 6, noise=1.5, extra=0.5, tests=200)
@@ -287,6 +343,19 @@ def test_a_search_without_unlabelled_rows_leaves_mu():
         PARMClassifier(lam="cv", device="cpu").fit(one, marks)
 
 
+@pytest.mark.parametrize(
+    ("size", "dtype"),
+    [(1e-25, "float32"), (1e20, "float32"), (1e-120, "float64"), (1e200, "float64")],
+)
+def test_features_whose_squares_are_no_numbers_are_refused(size, dtype):
+    x, sets, _, _ = problem(0)
+    with pytest.raises(ValueError, match=f"the largest feature is .*in {dtype}"):
+        PARMClassifier(device="cpu").fit((size * x).astype(dtype), sets)
+    assert (PARMClassifier(device="cpu").fit(1e-9 * x, sets).coef_ != 0).any()
+    with pytest.warns(UninformativeWarning):
+        PARMClassifier(device="cpu").fit(0 * x, sets)
+
+
 WRONG = {
     "lam": 0,
     "mu": "most",
@@ -297,13 +366,16 @@ WRONG = {
     "tolerance": -1,
     "max_steps": 2.5,
 }
+INFINITE = ("lam", "mu", "gamma", "tolerance")
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_settings_are_refused(name):
+@pytest.mark.parametrize(
+    ("name", "value"), [*WRONG.items(), *((name, math.inf) for name in INFINITE)]
+)
+def test_wrong_settings_are_refused(name, value):
     x, sets, _, _ = problem(0)
     with pytest.raises(ValueError, match=f"{name} must be"):
-        PARMClassifier(**{name: WRONG[name]}, device="cpu").fit(x, sets)
+        PARMClassifier(**{name: value}, device="cpu").fit(x, sets)
 
 
 @pytest.mark.gpu

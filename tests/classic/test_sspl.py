@@ -9,6 +9,7 @@ import torch
 from scipy.optimize import nnls
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from classic.test_graph import Held
 from concont.classic import graph
 from concont.classic.sspl import SSPLClassifier
 
@@ -194,6 +195,28 @@ def test_blocks_change_nothing(monkeypatch):
     parts = SSPLClassifier(device="cpu").fit(x, sets)
     assert parts.distribution_ == pytest.approx(whole.distribution_, abs=1e-9)
     assert parts.decision_function(test) == pytest.approx(scores, abs=1e-9)
+
+
+@pytest.mark.parametrize(("width", "classes"), [(3, 4), (40, 4), (3, 500)])
+def test_memory_of_predictions_is_bounded(width, classes, monkeypatch):
+    stream = np.random.RandomState(0)
+    x = torch.from_numpy(stream.randn(400, width))
+    labels = np.eye(classes, dtype=bool)[stream.randint(0, classes, 400)]
+    labels[200:] = True
+    model = SSPLClassifier(rounds=1, device="cpu").fit(x, labels)
+    monkeypatch.setattr(graph, "BLOCK", 2**17)
+    with Held(x) as predicting:
+        scores = model._scores(x[:120])
+    rows_and_neighbours = 8 * (2 * x.numel() + 120 * 5 * 20)
+    assert predicting.most <= 8 * graph.BLOCK + scores.nbytes + rows_and_neighbours
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_the_size_of_features_says_nothing(size):
+    x, sets, test, _ = problem(3)
+    model, same = (SSPLClassifier(device="cpu").fit(rows, sets) for rows in (x, size * x))
+    assert same.distribution_ == pytest.approx(model.distribution_)
+    assert same.decision_function(size * test) == pytest.approx(model.decision_function(test))
 
 
 def test_unlabelled_rows_are_resolved():

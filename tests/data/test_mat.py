@@ -46,6 +46,19 @@ def test_true_labels_are_not_needed(tmp_path):
     assert load(str(write(tmp_path, target=None))).y_train.tolist() == [-1, -1, -1]
 
 
+def test_a_true_label_outside_its_set_is_the_users_to_know(tmp_path):
+    data = load(str(write(tmp_path, target=TRUTH[::-1].copy())))
+    assert data.y_train.tolist() == [2, 1, -1]
+    assert data.candidates[:2, 2].tolist() == [False, True]
+
+
+def indexed(row):
+    """Sets as a sparse matrix one of whose entries is in that row, which there is not."""
+    sparse = csc_matrix(SETS.astype(float))
+    sparse.indices[0] = row
+    return sparse
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -57,16 +70,17 @@ def test_true_labels_are_not_needed(tmp_path):
         ({"partial_target": SETS * 2}, "partial_target must hold 0 and 1 alone"),
         ({"data": "text"}, "data is <U4 of shape"),
         ({"data": np.zeros((2, 3, 4))}, r"data is float64 of shape \(2, 3, 4\), no matrix"),
-        ({"data": np.full((3, 2), np.nan)}, "x_train row 0 is not finite"),
-        ({"partial_target": SETS * [1, 0, 1]}, "candidates row 1 is empty"),
-        ({"target": TRUTH[::-1].copy()}, None),
+        ({"data": np.where(ROWS == 1.5, np.nan, ROWS)}, "data row 1 is not finite"),
+        ({"data": ROWS[:0]}, r"data is float64 of shape \(0, 2\), no matrix"),
+        ({"partial_target": SETS * [1, 0, 1]}, r"partial_target column 1 is empty \(1 such\)"),
+        ({"partial_target": indexed(10**6)}, "partial_target is sparse .*indices must be < 4"),
+        ({"partial_target": indexed(-5)}, "partial_target is sparse .*indices must be >= 0"),
+        ({"target": indexed(10**6)}, "target is sparse and cannot be read"),
+        ({"data": csc_matrix((2**31 - 1, 2**21))}, "data is sparse .*allocate 32.0 PiB"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path, changes, message):
     path = write(tmp_path, **changes)
-    if message is None:  # a true label outside its own set is the user's to know: a warning later
-        load(str(path))
-        return
     with pytest.raises(DataError, match=message) as caught:
         load(str(path))
     assert str(path) in str(caught.value)

@@ -59,6 +59,7 @@ MISTAKES = {
     "no labels": (change(y_train=None), "neither y_train nor candidates"),
     "float images": (change(x_train=np.zeros((40, 8, 8))), "x_train is float64 of shape"),
     "image shape": (change(x_train=np.zeros((40, 8, 8, 4), np.uint8)), r"\(40, 8, 8, 4\)"),
+    "whole features": (change(x_train=np.ones((40, 8), int)), r"it must be floats, N x D \("),
     "no rows": (change(x_train=np.zeros((0, 8, 8), np.uint8)), "no image in it"),
     "lengths": (change(y_train=labels[:39]), "y_train has 39 rows, its images 40"),
     "float labels": (change(y_train=labels.astype(float)), "it must be N integers"),

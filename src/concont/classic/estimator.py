@@ -13,7 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-FLOATS = (np.float64, np.float32)  # kept as given on a CPU; anything else becomes the first
+from concont.device import choose_device
+from concont.errors import UsageError
+
+FLOATS = (np.float64, np.float32)  # kept as given; anything else becomes the first
 
 
 class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -37,7 +40,8 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Learn from rows X (N, D) and the candidate sets y of each.
 
         y (N, C) bool, or 0 and 1: a row that is all true is unlabelled, and one without any is
-        refused; classes are then 0 to C - 1. Or y (N,): plain labels, each a set of one.
+        refused; classes are then 0 to C - 1. Or y (N,): plain labels, each a set of one. There -1
+        is a class like any other, not an unlabelled row.
         """
         shape = np.asarray(y).shape
         matrix = len(shape) == 2 and shape[1] > 1
@@ -87,30 +91,20 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return scores
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:
-        """The array on the device; on a GPU floats are float32."""
-        device = resolve_device(self.device)
-        if device.type == "cuda" and array.dtype == np.float64:
-            array = array.astype(np.float32)
+        """The array on the device."""
+        try:
+            device = choose_device(self.device)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
         return torch.from_numpy(np.require(array, requirements=("C", "W"))).to(device)
-
-
-def resolve_device(name: str) -> torch.device:
-    """Where to compute: `auto` is a GPU where there is one."""
-    if name not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"device must be 'auto', 'cpu' or 'cuda', not {name!r}")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device is 'cuda', but there is no CUDA device here")
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(name)
 
 
 def check_setting(
     name: str, value: Any, lowest: float, highest: float = math.inf, *, whole: bool = False
 ) -> None:
-    """Refuse a setting that is no number (no whole one) from lowest to highest."""
+    """Refuse a setting that is no finite number (no whole one) from lowest to highest."""
     right_kind = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
-    if not right_kind or not lowest <= value <= highest:
+    if not right_kind or not lowest <= value <= highest or value == math.inf:
         number = "a whole number" if whole else "a number"
         limits = f"from {lowest} on" if highest == math.inf else f"from {lowest} to {highest}"
         raise ValueError(f"{name} must be {number} {limits}, not {value!r}")

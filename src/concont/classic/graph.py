@@ -5,17 +5,23 @@ from dataclasses import dataclass
 import torch
 from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
-from torch.nn.functional import embedding_bag
+from torch.nn.functional import embedding_bag, normalize
 
-BLOCK = 2**25  # numbers (float64) of distances or of gathered features held at once: 256 MiB
+BLOCK = 2**25  # numbers (float64) held at once for distances or for weights: 256 MiB
 TOLERANCE = 1e-10  # of a gradient, in units of the largest at weights of 0
 RIDGE = 1e-12  # on a Gram matrix of unit rows, so that duplicates leave it positive definite
+
+
+def unit_rows(x: Tensor) -> Tensor:
+    """Rows (N, D) scaled to length 1, whatever they were but 0: no square over- or underflows."""
+    largest = torch.linalg.vector_norm(x, torch.inf, dim=1, keepdim=True)
+    return normalize(x / largest.where(largest > 0, 1.0))
 
 
 def neighbours(queries: Tensor, points: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k points nearest to each query, nearest first: squared distances and indices (Q, k).
 
-    Exact. On a CPU by scikit-learn's search, on a GPU in blocks of at most `BLOCK` distances.
+    Exact. On a CPU by scikit-learn's search, on a GPU in blocks of at most `BLOCK` numbers.
     """
     if queries.device.type != "cpu":
         return _by_blocks(queries, points, k)
@@ -32,15 +38,19 @@ def _by_blocks(queries: Tensor, points: Tensor, k: int) -> tuple[Tensor, Tensor]
     lengths = wide.square().sum(dim=1)
     squared = queries.new_empty((len(queries), k))
     index = torch.empty((len(queries), k), dtype=torch.long, device=queries.device)
-    rows = max(1, BLOCK // max(1, len(points)))
+    rows = max(1, BLOCK // (len(points) + 4 * k + 2 * points.shape[1]))
     for start in range(0, len(queries), rows):
-        block = queries[start : start + rows].double()
-        apart = torch.addmm(lengths, block, wide.T, alpha=-2)  # less the query's own length
-        nearest = apart.topk(k, dim=1, largest=False)
-        own = block.square().sum(dim=1, keepdim=True)
-        squared[start : start + rows] = (nearest.values + own).clamp(min=0)
-        index[start : start + rows] = nearest.indices
+        here = slice(start, start + rows)
+        squared[here], index[here] = _nearest(queries[here].double(), wide, lengths, k)
     return squared, index
+
+
+def _nearest(queries: Tensor, points: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Of one block, with the points' squared lengths (N,)."""
+    apart = torch.addmm(lengths, queries, points.T, alpha=-2)  # less the query's own length
+    nearest = apart.topk(k, dim=1, largest=False)
+    own = queries.square().sum(dim=1, keepdim=True)
+    return (nearest.values + own).clamp(min=0), nearest.indices
 
 
 def other_neighbours(points: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -72,7 +82,7 @@ def nnls_weights(queries: Tensor, points: Tensor, index: Tensor) -> Tensor:
 
     queries (Q, D), points (N, D), index (Q, k) rows of points. Where no weight helps, for every
     neighbour is at a right angle or farther, all weights are equal. Computed in float64, in
-    blocks of at most `BLOCK` gathered numbers.
+    blocks of at most `BLOCK` numbers.
     """
     weights = queries.new_empty(index.shape)
     rows = rows_at_once(index.shape[1], points.shape[1])
@@ -82,9 +92,12 @@ def nnls_weights(queries: Tensor, points: Tensor, index: Tensor) -> Tensor:
     return weights
 
 
-def rows_at_once(k: int, width: int) -> int:
-    """How many queries' k neighbours, of so many features each, make a block."""
-    return max(1, BLOCK // max(1, k * width))
+def rows_at_once(k: int, width: int, beside: int = 0) -> int:
+    """How many queries with k neighbours of so many features, and numbers beside, make a block.
+
+    A query takes its neighbours, as given and in float64, and some five matrices k x k.
+    """
+    return max(1, BLOCK // max(1, 2 * k * (width + 3 * k + 4) + beside))
 
 
 def gram(queries: Tensor, near: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from concont.classic.estimator import CandidateClassifier, check_setting
-from concont.classic.graph import Graph, neighbours, other_neighbours
+from concont.classic.graph import Graph, neighbours, other_neighbours, unit_rows
 from concont.classic.machine import Machine, Rows, hinges, project, second_moment, solve
 
 GRID = (0.001, 0.01, 0.1, 1.0, 10.0)  # of lam and mu
@@ -99,6 +98,7 @@ class PARMClassifier(CandidateClassifier):
 
     def _fit(self, x: Tensor, sets: Tensor) -> None:
         self._check_settings()
+        _check_size(x)
         self.lam_, self.mu_ = self._search(x, sets)
         ground = _ground(x, sets, self.k, self.alpha)
         limits = Limits(self.tolerance, self.max_steps, -1.0)
@@ -157,7 +157,7 @@ class PARMClassifier(CandidateClassifier):
         credit = dict.fromkeys(pairs, 0.0)
         for _, held in folds.split(np.zeros(len(members))):
             self._add_credit(credit, x, sets, members[torch.from_numpy(held).to(x.device)])
-        return min(pairs, key=lambda pair: (-credit[pair], pair))
+        return min(pairs, key=lambda pair: (-round(credit[pair], 9), pair))
 
     def _add_credit(
         self, credit: dict[tuple[float, float], float], x: Tensor, sets: Tensor, held: Tensor
@@ -178,7 +178,7 @@ class PARMClassifier(CandidateClassifier):
             start, before = (last.weights, last.shares), lam
             label = (x[held] @ last.weights.T).argmax(dim=1, keepdim=True)
             inside = sets[held].gather(1, label).squeeze(1)
-            credit[lam, mu] += float((inside / sets[held].sum(dim=1)).double().sum())
+            credit[lam, mu] += float((inside.double() / sets[held].sum(dim=1)).sum())
 
     def _warn(self, last: Machine) -> None:
         if last.worthless:
@@ -225,11 +225,22 @@ class _Ground:
         return Rows.of(self.x, cost, each[0] * self.moments[0] + each[1] * self.moments[1])
 
 
+def _check_size(x: Tensor) -> None:
+    """Refuse features for which scores, that grow with their square, could not be squared."""
+    limits = torch.finfo(x.dtype)
+    largest, lowest, highest = float(x.abs().max()), limits.tiny**0.25, limits.max**0.25
+    if largest and not lowest <= largest <= highest:
+        raise ValueError(
+            f"the largest feature is {largest:.2g}; scale X so that it lies between "
+            f"{lowest:.2g} and {highest:.2g} (in {str(x.dtype).removeprefix('torch.')})"
+        )
+
+
 def _ground(x: Tensor, sets: Tensor, k: int, alpha: float) -> _Ground:
     unlabelled = sets.all(dim=1)
     partial = len(sets) - int(unlabelled.sum())
     order = unlabelled.int().argsort(stable=True)
-    x, unit = x[order], normalize(x[order])
+    x, unit = x[order], unit_rows(x[order])
     f_p = spread(unit[:partial], sets[order[:partial]].to(x.dtype), k, alpha)
     near = _weighted(*neighbours(unit[partial:], unit[:partial], min(k, partial))) @ f_p
     moments = second_moment(x[:partial]), second_moment(x[partial:])

@@ -5,7 +5,6 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from concont.classic.estimator import CandidateClassifier, check_setting
 from concont.classic.graph import (
@@ -16,6 +15,7 @@ from concont.classic.graph import (
     nonnegative,
     other_neighbours,
     rows_at_once,
+    unit_rows,
 )
 
 
@@ -58,7 +58,7 @@ class SSPLClassifier(CandidateClassifier):
 
     def _fit(self, x: Tensor, sets: Tensor) -> None:
         self._check_settings()
-        x = normalize(x)
+        x = unit_rows(x)
         partial = ~sets.all(dim=1)
         found = torch.empty_like(sets, dtype=x.dtype)
         found[partial], found[~partial] = self._spread(x[partial], x[~partial], sets[partial])
@@ -92,13 +92,13 @@ class SSPLClassifier(CandidateClassifier):
 
     def _scores(self, x: Tensor) -> Tensor:
         """Minus the residuals (N, C): how ill each class's neighbours alone make up the row."""
-        x, rows, label = normalize(x), self._tensor(self._rows), self._tensor(self._label)
+        x, rows, label = unit_rows(x), self._tensor(self._rows), self._tensor(self._label)
         partial = self._tensor(self._partial)
         near_p, near_u = _among(x, rows, partial, self.k), _among(x, rows, ~partial, self.k)
         r = 1.0 if partial.all() else self.r
         index = torch.cat([near_p, near_u], dim=1)
         scores = x.new_empty((len(x), len(self.classes_)), dtype=torch.float64)
-        at_once = rows_at_once(index.shape[1], x.shape[1])
+        at_once = rows_at_once(index.shape[1], x.shape[1], 3 * len(self.classes_))
         for start in range(0, len(x), at_once):
             here = slice(start, start + at_once)
             products, right = gram(x[here], rows[index[here]])

@@ -23,7 +23,16 @@ def read_mat(path: Path) -> dict[str, NDArray[Any]]:
             found = ", ".join(sorted(content)) or "nothing"
             raise DataError(f"{path}: no {name} in it; found {found}")
     rows = _numbers(content["data"], "data", path)
+    broken = ~np.isfinite(rows).all(axis=1)
+    if broken.any():
+        raise DataError(f"{path}: data row {int(broken.argmax())} is not finite")
     sets = _indicators(content["partial_target"], "partial_target", len(rows), path)
+    empty = ~sets.any(axis=0)
+    if empty.any():
+        raise DataError(
+            f"{path}: partial_target column {int(empty.argmax())} is empty ({int(empty.sum())} "
+            "such); every row of data needs at least one class, all = unlabelled"
+        )
     arrays = {"x_train": rows, "candidates": sets.T.copy()}
     if "target" in content:
         truth = _indicators(content["target"], "target", len(rows), path)
@@ -53,8 +62,13 @@ def _load(path: Path) -> dict[str, Any]:
 
 def _numbers(value: Any, name: str, path: Path) -> NDArray[Any]:
     """A matrix of numbers, sparse or not, as an array."""
-    dense = np.asarray(value.todense() if hasattr(value, "todense") else value)
-    if dense.ndim != 2 or dense.dtype.kind not in "fiub":
+    try:
+        if hasattr(value, "check_format"):  # a bad index would be written to, wherever it points
+            value.check_format(full_check=True)
+        dense = np.asarray(value.todense() if hasattr(value, "todense") else value)
+    except (ValueError, MemoryError) as error:
+        raise DataError(f"{path}: {name} is sparse and cannot be read ({error})") from None
+    if dense.ndim != 2 or dense.dtype.kind not in "fiub" or dense.size == 0:
         raise DataError(f"{path}: {name} is {dense.dtype} of shape {dense.shape}, no matrix")
     return dense if dense.dtype.kind == "f" else dense.astype(np.float64)
 

@@ -120,8 +120,13 @@ def digest(arrays: Mapping[str, NDArray[Any] | None]) -> str:
 
 def check_rows(array: NDArray[Any], name: str, where: str) -> Rows:
     """Images as `check_images` has them, or features: a matrix of finite numbers."""
-    if array.ndim != 2 or array.dtype.kind != "f":
+    if array.ndim != 2:
         return check_images(array, name, where)
+    if array.dtype.kind != "f":
+        raise DataError(
+            f"{where}: {name} is {array.dtype} of shape {array.shape}; it must be floats, N x D "
+            "(features), or uint8, N x H x W or N x H x W x 3 (images)"
+        )
     if array.size == 0:
         raise DataError(f"{where}: {name} has shape {array.shape}, so there is nothing in it")
     broken = ~np.isfinite(array).all(axis=1)
