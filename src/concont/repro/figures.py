@@ -1,0 +1,122 @@
+"""The paper's figures and our own, drawn from the ledger: SVG and PNG, with the numbers in CSV."""
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from concont.errors import UsageError
+from concont.repro.against import compare
+from concont.repro.plan import cells_of
+from concont.repro.record import Record
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Rows = list[dict[str, Any]]
+MARKS = {"ConCont": "o-", "DPLL": "s--", "PiCO": "^:"}
+
+
+def draw(name: str, records: Iterable[Record], folder: Path) -> list[Path]:
+    """The files of a figure; none where the ledger has nothing for it."""
+    numbers, paint = FIGURES[name]
+    rows = list(numbers(records))
+    if not rows:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.{ending}" for ending in ("csv", "svg", "png")]
+    with open(paths[0], "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    figure = _figure()
+    paint(rows, figure.add_subplot())
+    for path in paths[1:]:
+        figure.savefig(path, dpi=200)
+    return paths
+
+
+def shares(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    """Figure 1: accuracy against the share of images with candidate sets."""
+    for row in compare(cells_of("figure1"), records):
+        if row["ours_mean"] is not None:
+            kept = ("method", "labeled", "q", "ours_mean", "ours_std", "seeds", "epochs")
+            yield {name: row[name] for name in kept}
+
+
+def _paint_shares(rows: Rows, axes: "Axes") -> None:
+    for method, mark in MARKS.items():
+        line = sorted((r for r in rows if r["method"] == method), key=lambda r: r["labeled"])
+        if line:
+            axes.errorbar(
+                [100 * r["labeled"] for r in line],
+                [r["ours_mean"] for r in line],
+                [r["ours_std"] or 0 for r in line],
+                fmt=mark,
+                label=method,
+                capsize=3,
+            )
+    axes.set_xscale("log")
+    ticks = sorted({100 * r["labeled"] for r in rows})
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("images with candidate sets, %")
+    axes.set_ylabel("test accuracy, %")
+    axes.set_title(f"CIFAR-10, q = 0.5, {_lengths(rows)}")
+    axes.legend(frameon=False)
+
+
+def thresholds(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    """The thresholds of each class over time, adaptive and fixed, on CIFAR-10."""
+    found = list(records)
+    for cell in cells_of("table5"):
+        if cell.data != "cifar10" or cell.method not in ("Adaptive", "Vanilla"):
+            continue
+        (row,) = compare([cell], found)
+        for record in found:
+            own = (record["recipe"], record["seed"], record.get("epochs"), record["labeled"])
+            if row["seeds"] and own == (cell.recipe, row["seeds"][0], row["epochs"], cell.labeled):
+                for epoch, values in record.get("thresholds") or []:
+                    for number, value in enumerate(values):
+                        start = {"method": cell.method, "epochs": row["epochs"], "epoch": epoch}
+                        yield {**start, "class": number, "threshold": value}
+
+
+def _paint_thresholds(rows: Rows, axes: "Axes") -> None:
+    for number in sorted({row["class"] for row in rows}):
+        for method, style in (("Adaptive", "-"), ("Vanilla", ":")):
+            line = [r for r in rows if (r["method"], r["class"]) == (method, number)]
+            axes.plot(
+                [r["epoch"] for r in line],
+                [r["threshold"] for r in line],
+                style,
+                color=f"C{number % 10}",
+                label=f"class {number}" if method == "Adaptive" and line else None,
+            )
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("threshold")
+    axes.set_title(f"CIFAR-10, 10 %, q = 0.5, {_lengths(rows)}; dotted: fixed")
+    axes.legend(frameon=False, fontsize="small", ncols=2)
+
+
+FIGURES: dict[
+    str,
+    tuple[
+        Callable[[Iterable[Record]], Iterator[dict[str, Any]]],
+        Callable[[Rows, "Axes"], None],
+    ],
+] = {"figure1": (shares, _paint_shares), "thresholds": (thresholds, _paint_thresholds)}
+
+
+def _lengths(rows: Sequence[dict[str, Any]]) -> str:
+    lengths = sorted({row["epochs"] for row in rows})
+    return f"{' and '.join(map(str, lengths))} epochs"
+
+
+def _figure() -> "Figure":
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UsageError("drawing needs Matplotlib: pip install 'concont[figures]'") from None
+    return Figure(figsize=(5.5, 4), layout="constrained")
