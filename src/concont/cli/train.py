@@ -128,7 +128,7 @@ def _train(
     from concont.runs import RunFolder
 
     settings = resolve(flags, recipe, assignments)
-    _refuse_unused(flags["train"], settings)
+    _tell_unused(flags["train"], settings)
     if print_config:
         typer.echo(write_yaml(settings), nl=False)
         return
@@ -148,13 +148,13 @@ def _train(
     _run(job)
 
 
-def _refuse_unused(flags: dict[str, Any], settings: "Settings") -> None:
-    """Flags that say how to train a network, given to a method that trains none."""
+def _tell_unused(flags: dict[str, Any], settings: "Settings") -> None:
+    """Flags that say how to train a network mean nothing to a method that trains none."""
     from concont.classic.options import Classic
 
     for name in ("epochs", "compile", "deterministic"):
         if name in flags and isinstance(settings.method, Classic):
-            raise UsageError(f"{settings.method.name} trains no network; leave --{name} out")
+            typer.echo(f"{settings.method.name} trains no network: --{name} is not used", err=True)
 
 
 def _resume(path: Path) -> None:
