@@ -83,3 +83,20 @@ def test_data_that_changed_is_not_measured(tmp_path, toy_npz, toy_arrays, toy_co
     np.savez(toy_npz, **arrays)
     with pytest.raises(DataError, match="no test set"):
         run.evaluate(str(toy_npz))
+
+
+def test_predictions_leave_nothing_in_the_cache(tmp_path, toy_npz, toy_arrays, monkeypatch):
+    """Training and measuring keep the features of whole data sets; a batch comes once."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    config = {"method": {"name": "sspl", "size": 16}, "data": {"source": str(toy_npz)}}
+    run = concont.train(config, out=tmp_path / "run")
+    kept = sorted((tmp_path / "cache").rglob("*.npy"))
+    assert len(kept) == 2  # images to train on, and to test
+    predicted = [run.predict(toy_arrays["x_test"][k : k + 10]) for k in (0, 10)]
+    assert sorted((tmp_path / "cache").rglob("*.npy")) == kept
+    found = np.mean(np.concatenate(predicted) == toy_arrays["y_test"])
+    assert found == run.summary["accuracy_last"]
+    for path in kept:
+        path.unlink()
+    assert run.evaluate()["accuracy"] == found
+    assert len(list((tmp_path / "cache").rglob("*.npy"))) == 1

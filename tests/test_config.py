@@ -94,11 +94,22 @@ def test_every_shipped_recipe_is_valid_and_reads_back(name, tmp_path):
         ("train.seed=2024-01-01", 'train.seed is "2024-01-01": .*integer'),
         ("data.source=2024-13-45", "is not valid YAML"),
         ("model.name=vgg", "model.name is \"vgg\": .*'resnet18'"),
+        ("views.weak.crop=[1]", "views.weak.crop.1 is "),
     ],
 )
 def test_mistakes_name_the_setting_the_value_and_what_is_allowed(assignment, message):
     with pytest.raises(UsageError, match=message):
         resolve({"data": {"source": "digits"}}, None, [assignment])
+
+
+def test_a_choice_of_two_kinds_is_refused_in_one_line():
+    for value, shown, first in (("-1", "-1", "greater than 0"), ("x", '"x"', "a valid number")):
+        with pytest.raises(UsageError) as refusal:
+            resolve({"method": {"name": "parm"}}, None, [f"method.mu={value}", "method.k=0"])
+        assert str(refusal.value).splitlines() == [
+            f"method.mu is {shown}: input should be {first}, or 'cv'",
+            "method.k is 0: input should be greater than or equal to 1",
+        ]
 
 
 def test_a_strong_view_by_name_stands_for_all_its_values(tmp_path):

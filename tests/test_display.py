@@ -34,6 +34,14 @@ def test_plain_lines_where_there_is_no_terminal():
     assert out.getvalue() == f"concont  epoch 1/1  {describe(ROW)}\n"
 
 
+def test_no_epochs_where_there_are_none():
+    for terminal in (False, True):
+        out = io.StringIO()
+        watch(points(), None, "sspl", Console(file=out, width=160, force_terminal=terminal))
+        assert "accuracy 98.77 %" in out.getvalue()
+        assert "epoch" not in out.getvalue()
+
+
 def test_a_bar_on_a_terminal():
     out = io.StringIO()
     watch(points(), 1, "concont", Console(file=out, width=160, force_terminal=True))

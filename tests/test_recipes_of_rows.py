@@ -27,7 +27,10 @@ PICO = {
 }
 LWS = {"name": "lws", "leverage": 1.0}
 SSPL = {"name": "sspl", "size": 32, "k": 10, "alpha": 0.7, "beta": 0.25, "r": 0.7}
-PARM = {"name": "parm", "size": 32, "lam": 1.0, "mu": 1.0, "k": 8, "alpha": 0.95, "gamma": 0.01}
+PARM = {
+    **{"name": "parm", "size": 32, "lam": 1.0, "mu": 1.0, "k": 8, "alpha": 0.95, "gamma": 0.01},
+    **{"rounds": 5, "tolerance": 1e-3, "max_steps": 1000},
+}
 OF_THE_DATA = (
     *("threshold", "threshold_lower", "threshold_upper", "threshold_rate"),
     *("queue", "momentum"),

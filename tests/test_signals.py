@@ -1,9 +1,11 @@
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
-from concont.signals import stop_requests
+from concont.signals import Stopped, stop_requests
 
 
 @pytest.fixture(autouse=True)
@@ -23,8 +25,30 @@ def test_the_first_request_is_remembered_and_the_second_ends(number):
         os.kill(os.getpid(), signal.SIGINT)  # the usual handler is back
 
 
-def test_handlers_are_put_back():
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_request_ends_what_has_nothing_to_save(number):
     before = signal.getsignal(signal.SIGTERM)
-    with stop_requests():
+    with pytest.raises(Stopped), stop_requests(at_once=True):
+        os.kill(os.getpid(), number)
+        pytest.fail("it went on")
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_exit_code_after_a_stop_is_the_programs_own():
+    program = """
+from concont.signals import stop_requests
+try:
+    with stop_requests(at_once=True):
+        exec("import os, signal; os.kill(os.getpid(), signal.SIGTERM)")
+except KeyboardInterrupt:
+    raise SystemExit(5)
+"""
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 5
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_handlers_are_put_back(at_once):
+    before = signal.getsignal(signal.SIGTERM)
+    with stop_requests(at_once):
         assert signal.getsignal(signal.SIGTERM) is not before
     assert signal.getsignal(signal.SIGTERM) is before

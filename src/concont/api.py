@@ -1,6 +1,6 @@
 """The Python interface: train from settings or own arrays, load a run, predict."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,14 +45,18 @@ class Run:
         """Class names, in the order of the probabilities."""
         return tuple(self.data["classes"])
 
-    def predict_proba(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Class probabilities (M, C) of images, M x H x W or M x H x W x 3, uint8."""
+    def require_network(self) -> Network:
+        """The network, which probabilities come from."""
         if self.network is None:
             name = self.settings.method.name
             raise UsageError(f"{name} gives no probabilities; in Python, Run.predict gives labels")
-        array = self._check(images)
-        on_device = to_images(array, self.network.mean.device)
-        result: NDArray[np.float32] = predict_proba(self.network, on_device).float().cpu().numpy()
+        return self.network
+
+    def predict_proba(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Class probabilities (M, C) of images, M x H x W or M x H x W x 3, uint8."""
+        network = self.require_network()
+        on_device = to_images(self._check(images), network.mean.device)
+        result: NDArray[np.float32] = predict_proba(network, on_device).float().cpu().numpy()
         return result
 
     def predict(self, images: NDArray[Any]) -> NDArray[np.int64]:
@@ -60,12 +64,22 @@ class Run:
         if self.classifier is None:
             likeliest: NDArray[np.int64] = self.predict_proba(images).argmax(axis=1)
             return likeliest
-        from concont.classic.features import features
+        from concont.classic.descriptor import gist
 
-        method = self.settings.method
+        return self._label(self.classifier, images, gist)
+
+    def _label(
+        self,
+        classifier: "CandidateClassifier",
+        images: NDArray[Any],
+        describe: Callable[..., NDArray[Any]],
+    ) -> NDArray[np.int64]:
+        """The classes of rows of features, or of images by the features that `describe` gives."""
+        method, rows = self.settings.method, self._check(images)
         assert isinstance(method, Classic)
-        rows = features(self._check(images), method.size, self.classifier.device)
-        labels: NDArray[np.int64] = self.classifier.predict(rows)
+        if rows.ndim > 2:
+            rows = describe(rows, size=method.size, device=classifier.device)
+        labels: NDArray[np.int64] = classifier.predict(rows)
         return labels
 
     def _check(self, images: NDArray[Any]) -> NDArray[Any]:
@@ -90,8 +104,10 @@ class Run:
             images, labels, on = other.x_test, other.y_test, "test"
         if images is None or labels is None:
             raise DataError("there is no test set to measure on")
-        if self.network is None:
-            counts = count(self.predict(images), labels, self.classes)
+        if self.classifier is not None:
+            from concont.classic.features import features  # kept on disk, unlike those to predict
+
+            counts = count(self._label(self.classifier, images, features), labels, self.classes)
             return {"on": on, **counts, "calibration_error": None}
         return {"on": on, **measure(self.predict_proba(images), labels, self.classes)}
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
 from functools import cache
 from importlib import resources
+from itertools import groupby
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -17,15 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from concont.classic.options import CLASSICS
 from concont.errors import UsageError
 from concont.methods import METHODS
-from concont.settings import (
-    NAMED_VIEWS,
-    Data,
-    Model,
-    Optimizer,
-    Settings,
-    Train,
-    Views,
-)
+from concont.settings import NAMED_VIEWS, Data, Model, Optimizer, Settings, Train, Views
 from concont.types import Named
 
 SECTIONS: dict[str, type] = {
@@ -263,7 +256,8 @@ def _check_section(name: str, kind: type, plain: Mapping[str, Any]) -> Any:
         # JSON's strict mode: no text for a number, no number for a bool, but lists for tuples.
         return _adapter(kind).validate_json(json.dumps(values, default=str), strict=True)
     except ValidationError as error:
-        raise UsageError("\n".join(_explain(name, e) for e in error.errors())) from None
+        found = groupby(error.errors(), lambda each: _path(name, values, each["loc"]))
+        raise UsageError("\n".join(_explain(path, *errors) for path, errors in found)) from None
 
 
 @cache
@@ -288,12 +282,22 @@ def _refuse_unknown(kind: type, values: Mapping[str, Any], path: str) -> None:
             _refuse_unknown(hints[key], value, f"{path}.{key}")
 
 
-def _explain(section: str, error: Any) -> str:
-    path = ".".join([section, *(str(part) for part in error["loc"])])
+def _path(path: str, values: Any, where: tuple[int | str, ...]) -> str:
+    """The setting that an error is in; below a plain value pydantic names the kinds it may be."""
+    for part in where:
+        inner = dict(enumerate(values)) if isinstance(values, list | tuple) else values
+        if isinstance(inner, Mapping):
+            path, values = f"{path}.{part}", inner.get(part)
+    return path
+
+
+def _explain(path: str, error: Any, *others: Any) -> str:
+    """What is wrong with a setting; `others`: with the other kinds of value that it may be."""
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "value_error":
         return f"{path}: {message}"
-    return f"{path} is {json.dumps(error['input'])}: {message[0].lower()}{message[1:]}"
+    rest = "".join(f", or {other['msg'].removeprefix('Input should be ')}" for other in others)
+    return f"{path} is {json.dumps(error['input'])}: {message[0].lower()}{message[1:]}{rest}"
 
 
 def _nearest(name: str, known: list[str]) -> str:

@@ -38,16 +38,17 @@ def describe(row: dict[str, Any]) -> str:
     return "  ".join(parts)
 
 
-def watch(progress: "Iterator[Progress]", epochs: int, title: str, console: Console) -> None:
-    """Draw a run's progress until it ends."""
+def watch(progress: "Iterator[Progress]", epochs: int | None, title: str, console: Console) -> None:
+    """Draw a run's progress until it ends; epochs: None for a run that has none."""
+
+    def words(point: "Progress") -> str:
+        return title if epochs is None else f"{title}  epoch {point.epoch}/{epochs}"
+
     if not console.is_terminal:
         for point in progress:
             if point.row is not None:
-                console.print(
-                    f"{title}  epoch {point.epoch}/{epochs}  {describe(point.row)}",
-                    soft_wrap=True,
-                    highlight=False,
-                )
+                line = f"{words(point)}  {describe(point.row)}"
+                console.print(line, soft_wrap=True, highlight=False)
         return
     bars = Bars(
         SpinnerColumn(),
@@ -61,7 +62,6 @@ def watch(progress: "Iterator[Progress]", epochs: int, title: str, console: Cons
     task = bars.add_task(title, total=None)
     with Live(Group(bars, figures), console=console, refresh_per_second=10):
         for point in progress:
-            words = f"{title}  epoch {point.epoch}/{epochs}"
-            bars.update(task, total=point.total, completed=point.step, description=words)
+            bars.update(task, total=point.total, completed=point.step, description=words(point))
             if point.row is not None:
                 figures.plain = f"  {describe(point.row)}"

@@ -22,4 +22,4 @@ class NonFiniteLoss(ConcontError):
 
 
 class Interrupted(ConcontError):
-    """The user or the system asked the run to stop; its checkpoint is written."""
+    """The user or the system asked the run to stop; it can be resumed."""

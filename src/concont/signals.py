@@ -6,9 +6,20 @@ from contextlib import contextmanager
 from types import FrameType
 
 
+class Stopped(KeyboardInterrupt):
+    """A stop that ends at once.
+
+    A plain KeyboardInterrupt that leaves text run by `exec`, as imports do, has Python end by
+    SIGINT later on, even where it was caught.
+    """
+
+
 @contextmanager
-def stop_requests() -> Iterator[Callable[[], bool]]:
-    """A function that tells whether a stop was asked for; a second request ends at once."""
+def stop_requests(at_once: bool = False) -> Iterator[Callable[[], bool]]:
+    """A function that tells whether a stop was asked for; a second request ends at once.
+
+    at_once: the first one does too, as `Stopped`; for work that has nothing to save.
+    """
     asked = False
     watched = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in watched}
@@ -18,6 +29,8 @@ def stop_requests() -> Iterator[Callable[[], bool]]:
         asked = True
         for each, handler in before.items():
             signal.signal(each, handler)
+        if at_once:
+            raise Stopped
 
     for number in watched:
         signal.signal(number, remember)

@@ -1,10 +1,16 @@
 import json
+import warnings
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 from scipy.io import savemat
+from sklearn.exceptions import ConvergenceWarning
 
 import concont
+from concont import PARMClassifier
+from concont.classic import features
 from concont.config import resolve
 from concont.data.sources import from_arrays
 from concont.engine import classic
@@ -34,6 +40,10 @@ def clusters(rows=90, seed=0):
         "x_test": np.eye(3)[test] * 4 + stream.randn(30, 3) * 0.4,
         "y_test": test,
     }
+
+
+def features_run(folder, **method):
+    return concont.train({"method": method}, data=clusters(), out=folder)
 
 
 @pytest.mark.parametrize("name", ["sspl", "parm"])
@@ -69,13 +79,19 @@ def test_a_run_on_images_can_be_evaluated_again(tmp_path, toy_npz):
     assert figures["calibration_error"] is None
 
 
-def test_true_labels_are_for_the_log_alone(tmp_path):
+@pytest.mark.parametrize(
+    "method",
+    [{"name": "sspl"}, {"name": "parm"}, {"name": "parm", "lam": "cv"}],
+    ids=["sspl", "parm", "parm-cv"],
+)
+def test_true_labels_are_for_the_log_alone(tmp_path, method):
     data = clusters()
     lies = {**data, "y_train": (data["y_train"] + 1) % 3}
     runs = [
-        concont.train({"method": {"name": "sspl"}}, data=d, out=tmp_path / str(n))
+        concont.train({"method": method}, data=d, out=tmp_path / str(n))
         for n, d in enumerate((data, lies))
     ]
+    assert runs[0].summary["accuracy_last"] > 0.9
     predicted = [run.predict(data["x_test"]) for run in runs]
     assert np.array_equal(*predicted)
 
@@ -105,3 +121,96 @@ def test_a_matlab_file_is_trained_on(tmp_path):
     run = concont.train(config, out=tmp_path / "run")
     assert run.summary["evaluated_on"] == "holdout"
     assert run.summary["accuracy_last"] > 0.9
+
+
+def test_size_and_seed_reach_features_and_classifier(tmp_path, toy_npz, monkeypatch):
+    sizes, seeds = [], []
+
+    def describe(rows, size, device):
+        sizes.append(size)
+        return true_features(rows, size, device)
+
+    def make(options, device, seed):
+        seeds.append(seed)
+        return true_classifier(options, device, seed)
+
+    true_features, true_classifier = features.features, classic.classifier
+    monkeypatch.setattr(features, "features", describe)
+    monkeypatch.setattr(classic, "classifier", make)
+    config = {"data": {"source": str(toy_npz)}, "method": {"name": "parm", "size": 16}}
+    settings = resolve({**config, "train": {"seed": 7}})
+    list(classic.execute(classic.prepare(settings, RunFolder(tmp_path / "run"))))
+    assert sizes == [16, 16]  # images to train on, and to test
+    assert seeds == [7]
+
+
+def test_the_summary_says_what_the_classifier_did(tmp_path):
+    parm = features_run(tmp_path / "parm", name="parm", lam="cv", mu=0.1, k=4)
+    fitted = PARMClassifier(lam="cv", mu=0.1, k=4, random_state=1)
+    fitted.fit(clusters()["x_train"], clusters()["candidates"])
+    found = [parm.summary[name] for name in ("lam", "mu", "gain", "gap", "steps")]
+    assert found == [fitted.lam_, fitted.mu_, fitted.gain_, fitted.gap_, fitted.steps_]
+    assert parm.summary["steps"] > 0
+    assert parm.summary["rounds"] is None
+    sspl = features_run(tmp_path / "sspl", name="sspl", rounds=3, tolerance=0)
+    assert sspl.summary["rounds"] == 3
+    assert sspl.summary["lam"] is None
+
+
+def test_a_search_needs_two_partial_rows(tmp_path):
+    """Known before anything is written."""
+    folder = tmp_path / "run"
+    sets = np.ones((90, 3), dtype=bool)
+    sets[4] = [True, False, False]
+    one = {**clusters(), "candidates": sets}
+    for searched in ("lam", "mu"):
+        with pytest.raises(DataError, match="cannot be searched with a single partial row"):
+            concont.train({"method": {"name": "parm", searched: "cv"}}, data=one, out=folder)
+    assert not folder.exists()
+    assert concont.train({"method": {"name": "parm"}}, data=one, out=folder).summary["lam"] == 1
+
+
+@pytest.mark.parametrize("error", [ValueError, torch.linalg.LinAlgError])
+def test_what_the_classifier_refuses_is_an_error_in_one_line(tmp_path, monkeypatch, error):
+    def fail(self, x, y):
+        raise error("no such\n  rows")
+
+    monkeypatch.setattr(PARMClassifier, "fit", fail)
+    with pytest.raises(DataError, match="^parm cannot learn from this data: no such rows$"):
+        features_run(tmp_path / "run", name="parm")
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_go_to_the_log_each_once(tmp_path, monkeypatch, caplog):
+    def warn(self, x, y):
+        for text in ("one", "two", "one"):
+            warnings.warn(text, ConvergenceWarning, stacklevel=1)
+        return fit(self, x, y)
+
+    fit = PARMClassifier.fit
+    monkeypatch.setattr(PARMClassifier, "fit", warn)
+    with warnings.catch_warnings(record=True) as caught:
+        features_run(tmp_path / "run", name="parm")
+    assert [record.getMessage() for record in caplog.records] == ["one", "two"]
+    assert not caught
+
+
+def test_a_device_that_is_not_there_is_refused(tmp_path, monkeypatch):
+    run = features_run(tmp_path / "run", name="sspl")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(UsageError, match="no CUDA device"):
+        concont.load(run.path, device="cuda")
+
+
+@pytest.mark.parametrize("name", ["sspl", "parm"])
+def test_a_file_without_what_a_prediction_needs_is_refused(tmp_path, name):
+    run, x = features_run(tmp_path / "run", name=name), clusters()["x_test"]
+    path = run.path / "model.safetensors"
+    whole = load_file(path)
+    needed = {key: whole[key] for key in classic.needed(run.settings.method)}
+    save_file(needed, path)
+    assert np.array_equal(concont.load(run.path).predict(x), run.predict(x))
+    for key in needed:
+        save_file({k: v for k, v in needed.items() if k != key}, path)
+        with pytest.raises(DataError, match=f"model.safetensors holds no {key}"):
+            concont.load(run.path)

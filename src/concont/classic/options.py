@@ -52,6 +52,8 @@ class Parm(Classic):
     alpha: Share = 0.95
     gamma: Positive = 0.01
     rounds: AtLeastOne = 5
+    tolerance: Positive = 1e-3
+    max_steps: AtLeastOne = 1000
 
 
 CLASSICS: dict[str, type[Classic]] = {"sspl": Sspl, "parm": Parm}

@@ -1,12 +1,15 @@
 """`concont train`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from concont.cli.app import app, console
-from concont.errors import UsageError
+from concont.errors import Interrupted, UsageError
+
+if TYPE_CHECKING:
+    from concont.settings import Settings
 
 
 @app.command()
@@ -125,6 +128,7 @@ def _train(
     from concont.runs import RunFolder
 
     settings = resolve(flags, recipe, assignments)
+    _tell_unused(flags["train"], settings)
     if print_config:
         typer.echo(write_yaml(settings), nl=False)
         return
@@ -142,6 +146,15 @@ def _train(
     if overwrite:
         folder.clear()
     _run(job)
+
+
+def _tell_unused(flags: dict[str, Any], settings: "Settings") -> None:
+    """Flags that say how to train a network mean nothing to a method that trains none."""
+    from concont.classic.options import Classic
+
+    for name in ("epochs", "compile", "deterministic"):
+        if name in flags and isinstance(settings.method, Classic):
+            typer.echo(f"{settings.method.name} trains no network: --{name} is not used", err=True)
 
 
 def _resume(path: Path) -> None:
@@ -163,8 +176,13 @@ def _run(job: Any) -> None:
     from concont.signals import stop_requests
 
     screen = console()
-    with stop_requests() as stop:
-        watch(execute(job, stop), job.epochs, job.settings.method.name, screen)
+    try:
+        with stop_requests(at_once=job.epochs is None) as stop:
+            watch(execute(job, stop), job.epochs, job.settings.method.name, screen)
+    except KeyboardInterrupt:
+        begun = (job.folder / "config.yaml").is_file()
+        cure = f"; go on with: concont train --resume {job.folder.path}" if begun else ""
+        raise Interrupted(f"stopped{cure}") from None
     summary = job.folder.read_json("summary.json")
     screen.print(f"{_result(summary)}\nRun: {job.folder.path}", soft_wrap=True, highlight=False)
 
@@ -174,7 +192,7 @@ def _result(summary: dict[str, Any]) -> str:
 
     if summary["accuracy_last"] is None:
         return f"trained for {summary['seconds']:.0f} s; there is no test set to measure on"
-    return (
-        f"{summary['evaluated_on']} accuracy {percent(summary['accuracy_last'])} at the last "
-        f"epoch, {percent(summary['accuracy_best'])} at the best, {summary['seconds']:.0f} s"
-    )
+    found = f"{summary['evaluated_on']} accuracy {percent(summary['accuracy_last'])}"
+    if summary["epochs"] is not None:
+        found += f" at the last epoch, {percent(summary['accuracy_best'])} at the best"
+    return f"{found}, {summary['seconds']:.0f} s"

@@ -1,7 +1,10 @@
 """Runs without a network: features of the rows, one fit, and the same folder as any other run."""
 
+import logging
 import time
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from concont.classic.options import Classic, classifier
+from concont.classic.options import Classic, Parm, classifier
 from concont.data import sources
 from concont.data.partial import Problem, pose
 from concont.device import choose_device
@@ -22,6 +25,16 @@ from concont.settings import Settings
 if TYPE_CHECKING:
     from concont.classic.estimator import CandidateClassifier
 
+log = logging.getLogger("concont")
+DONE = {  # what a summary says of a fit, and which attribute of the classifier holds it
+    "rounds": "n_iter_",
+    "lam": "lam_",
+    "mu": "mu_",
+    "gain": "gain_",
+    "gap": "gap_",
+    "steps": "steps_",
+}
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -32,7 +45,7 @@ class Fit:
     folder: RunFolder
     problem: Problem
     resumed: bool = False  # from its start, since there is no checkpoint
-    epochs = 1
+    epochs = None
 
 
 def prepare(
@@ -42,14 +55,18 @@ def prepare(
     resumed: bool = False,
 ) -> Fit:
     """Load the data and pose the problem; refuse what cannot be learned from."""
-    if not isinstance(settings.method, Classic):
-        raise UsageError(f"{settings.method.name} trains a network")
+    method = settings.method
+    if not isinstance(method, Classic):
+        raise UsageError(f"{method.name} trains a network")
     choose_device(settings.train.device)
     dataset = data or sources.load(settings.data.source, settings.data.root)
     problem = pose(dataset, settings.data)
     if problem.candidates.all():
         raise DataError("every candidate set holds all classes: there is nothing to learn from")
-    return Fit(settings, settings.method, folder, problem, resumed)
+    searches = isinstance(method, Parm) and "cv" in (method.lam, method.mu)
+    if searches and problem.n_partial < 2:
+        raise DataError("lam and mu cannot be searched with a single partial row; give them")
+    return Fit(settings, method, folder, problem, resumed)
 
 
 def execute(job: Fit) -> Iterator[Progress]:
@@ -67,7 +84,8 @@ def execute(job: Fit) -> Iterator[Progress]:
         tests = None if problem.test_images is None else features(problem.test_images, size, device)
         seen = time.perf_counter()
         model = classifier(job.options, device, job.settings.train.seed)
-        model.fit(rows, problem.candidates)
+        with _in_plain_words(job.options.name):
+            model.fit(rows, problem.candidates)
         fitted = time.perf_counter()
         predicted = None if tests is None else model.predict(tests)
         end = time.perf_counter()
@@ -76,7 +94,7 @@ def execute(job: Fit) -> Iterator[Progress]:
         recorder.add(row)
         figures = {
             "epochs": None,
-            "rounds": getattr(model, "n_iter_", None),
+            **{name: getattr(model, attribute, None) for name, attribute in DONE.items()},
             "seconds": end - start,
             "seconds_by": spent,
             "peak_gpu_memory_gb": _peak(choose_device(device)),
@@ -93,9 +111,32 @@ def restore(
 ) -> "CandidateClassifier":
     """The fitted classifier of a finished run."""
     assert isinstance(settings.method, Classic)
+    choose_device(device)
+    for name in needed(settings.method):
+        if name not in arrays:
+            raise DataError(f"model.safetensors holds no {name}, so nothing can be predicted")
     model = classifier(settings.method, device, settings.train.seed)
     model.set_arrays(arrays)
     return model
+
+
+def needed(options: Classic) -> tuple[str, ...]:
+    """The arrays of a fitted classifier that a prediction cannot do without."""
+    own = ("coef_",) if isinstance(options, Parm) else ("_rows", "_label", "_partial")
+    return ("classes_", "n_features_in_", *own)
+
+
+@contextmanager
+def _in_plain_words(name: str) -> Iterator[None]:
+    """Warnings of a fit go to the log, each once; what it fails at is an error in one line."""
+    with warnings.catch_warnings(record=True) as caught:
+        try:
+            yield
+        except (ValueError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
+            reason = " ".join(str(error).split())
+            raise DataError(f"{name} cannot learn from this data: {reason}") from error
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        log.warning("%s", message)
 
 
 def _row(
