@@ -5,8 +5,9 @@ from functools import cache
 
 import pytest
 
-from concont.config import every_method, resolve, row_names
+from concont.config import every_method, resolve
 from concont.methods import METHODS
+from concont.recipes.shelf import row_names
 from concont.settings import NAMED_VIEWS, Optimizer, View, Views
 
 PAPER = ("cifar10", "cifar100", "svhn")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from concont.classic.options import Classic
-from concont.config import check, read_yaml, resolve
+from concont.config import check, resolve
 from concont.data import sources
 from concont.data.batches import to_images
 from concont.data.partial import pose
@@ -22,6 +22,7 @@ from concont.engine.evaluate import predict_proba
 from concont.errors import DataError, UsageError
 from concont.measure import count, measure
 from concont.nets.network import Network, build
+from concont.recipes.shelf import read_yaml
 from concont.runs import RunFolder
 from concont.settings import Settings
 

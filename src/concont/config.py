@@ -1,13 +1,10 @@
 """From built-in defaults, a recipe, flags and `--set` to checked settings, in that order."""
 
-import copy
 import difflib
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
 from functools import cache
-from importlib import resources
 from itertools import groupby
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -18,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from concont.classic.options import CLASSICS
 from concont.errors import UsageError
 from concont.methods import METHODS
+from concont.recipes.shelf import overlay, read_recipe, read_yaml, recipe_names, row_names
 from concont.settings import NAMED_VIEWS, Data, Model, Optimizer, Settings, Train, Views
 from concont.types import Named
 
@@ -32,61 +30,9 @@ Plain = dict[str, Any]
 PAPER = ("cifar10", "cifar100", "svhn")
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML 1.2's numbers: `1e-3` is one, which PyYAML alone reads as text."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"),
-    list("-+.0123456789"),
-)
-
-
-def read_yaml(text: str, where: str) -> Any:
-    """Plain values from YAML text; `where` names it in an error."""
-    try:
-        return yaml.load(text, _Loader)
-    except (yaml.YAMLError, ValueError) as error:  # a date that is none is a ValueError
-        raise UsageError(f"{where} is not valid YAML: {error}") from None
-
-
 def write_yaml(settings: Settings) -> str:
     """The complete configuration as text that `--recipe` reads back."""
     return yaml.safe_dump(settings.as_dict(), sort_keys=False, default_flow_style=None)
-
-
-def recipe_names() -> list[str]:
-    """The recipes that ship with the package."""
-    folder = resources.files("concont.recipes")
-    return sorted(p.name[:-5] for p in folder.iterdir() if p.name.endswith(".yaml"))
-
-
-def read_recipe(name: str) -> Plain:
-    """A shipped recipe by name, or a YAML file by path."""
-    if name in recipe_names():
-        return copy.deepcopy(_shipped(name))
-    if Path(name).is_file():
-        try:
-            text = Path(name).read_text("utf-8")
-        except UnicodeDecodeError:
-            raise UsageError(f"recipe {name} is not text in UTF-8") from None
-    else:
-        raise UsageError(
-            f"no recipe {name!r}: neither a file nor one of {', '.join(recipe_names())}, "
-            f"nor a row: {', '.join(row_names())}"
-        )
-    content = read_yaml(text, f"recipe {name}")
-    if not isinstance(content, dict):
-        raise UsageError(f"recipe {name} must hold sections such as 'train:', found none")
-    return content
-
-
-@cache
-def _shipped(name: str) -> Plain:
-    text = resources.files("concont.recipes").joinpath(f"{name}.yaml").read_text("utf-8")
-    content: Plain = read_yaml(text, f"recipe {name}")
-    return content
 
 
 def parse_assignments(assignments: Iterable[str]) -> Plain:
@@ -130,7 +76,7 @@ def resolve(
     base = expand(read_recipe(name))
     chosen = _section(over, "method").get("name")
     for row in rows:
-        if _overlay("rows")[row]["method"]["name"] != chosen:
+        if overlay("rows")[row]["method"]["name"] != chosen:
             raise UsageError(f"recipe {row} is not a row of method {chosen}; leave one of them out")
     if isinstance(chosen, str) and chosen != _section(base, "method").get("name", "concont"):
         base = expand(_for_method(base, chosen, name))
@@ -142,11 +88,6 @@ def resolve(
 def every_method() -> dict[str, type[Any]]:
     """The settings of every method by name, with a network or without."""
     return {**METHODS, **CLASSICS}
-
-
-def row_names() -> list[str]:
-    """The rows of the paper's tables that can be laid on a recipe."""
-    return list(_overlay("rows"))
 
 
 def _layers(recipe: str | None, own: str) -> tuple[str, list[str]]:
@@ -161,15 +102,8 @@ def _layers(recipe: str | None, own: str) -> tuple[str, list[str]]:
     return (bases[0] if bases else own), rows
 
 
-@cache
-def _overlay(name: str) -> Plain:
-    folder = resources.files("concont.recipes") / "overlays"
-    content: Plain = read_yaml((folder / f"{name}.yaml").read_text("utf-8"), name)
-    return content
-
-
 def _overlaid(rows: list[str]) -> Plain:
-    known, result = _overlay("rows"), Plain()
+    known, result = overlay("rows"), Plain()
     if len({known[row]["method"]["name"] for row in rows}) > 1:
         raise UsageError(f"{' and '.join(rows)} are rows of different methods")
     for row in rows:
@@ -194,7 +128,7 @@ def _for_method(base: Plain, method: str, recipe: str) -> Plain:
     base = {**base, "method": kept}
     if recipe not in PAPER:
         return base
-    wanted = _overlay("methods").get(method, {})
+    wanted = overlay("methods").get(method, {})
     return merge(merge(base, expand(wanted.get("any", {}))), expand(wanted.get(recipe, {})))
 
 

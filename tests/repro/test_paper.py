@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from concont.config import resolve, row_names
+from concont.config import resolve
 from concont.errors import DataError
+from concont.recipes.shelf import row_names
 from concont.repro.paper import RECIPES, Cell, parse, published
 
 BESIDE = Path(__file__).parents[2].parent / "shared" / "paper" / "concont.tex"

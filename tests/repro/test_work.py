@@ -9,7 +9,6 @@ import time
 
 import pytest
 
-from concont.errors import DataError
 from concont.repro.plan import BUDGETS, cells_of, plan
 from concont.repro.record import NEEDED, key_of, read
 from concont.repro.work import Sweep, perform, perform_here
@@ -113,15 +112,3 @@ def test_the_same_happens_in_this_process(tmp_path):
     assert outcome.key == key_of(outcome.record) == job.key
     assert outcome.record["data"] == "digits"
     assert perform_here(job, tmp_path) == outcome
-
-
-def test_what_is_no_record_is_refused(tmp_path):
-    path = tmp_path / "other.json"
-    path.write_text('{"settings": {}}')
-    with pytest.raises(DataError, match="is no record of a run: it has no settings_hash"):
-        read(path)
-    path.write_text("{")
-    with pytest.raises(DataError, match="cannot be read"):
-        read(path)
-    with pytest.raises(DataError, match="no such file or folder"):
-        read(tmp_path / "nowhere.json")

@@ -12,6 +12,7 @@ from concont.errors import ConcontError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from concont.repro.ledger import Ledger
     from concont.repro.paper import Cell
     from concont.repro.plan import Job
     from concont.repro.work import Outcome
@@ -72,8 +73,20 @@ def reproduce(
     shown: Iterable[Cell] = {cell: None for job in jobs for cell in job.cells}
     if target != "next":
         show_cells(list(shown), ledger)
+        _draw(list(shown), ledger, folder)
     if failed:
         raise ConcontError(f"{failed} of {len(left)} jobs failed; their output is under {folder}")
+
+
+def _draw(cells: "Sequence[Cell]", ledger: "Ledger", folder: Path) -> None:
+    """The figures to which these cells belong, as far as the ledger has them."""
+    from concont.repro.figures import FIGURES, draw
+
+    wanted = {cell.table for cell in cells}
+    for name, figure in FIGURES.items():
+        if figure.target in wanted:
+            for path in draw(name, ledger.records(), folder / "figures"):
+                typer.echo(f"drawn: {path}")
 
 
 def _outcomes(

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator
 from torch import nn
 
 from concont.classic.options import Classic
-from concont.config import check, read_yaml
+from concont.config import check
 from concont.data.sources import Dataset
 from concont.engine import classic, run, setup
 from concont.engine.loop import Progress
 from concont.errors import UsageError
+from concont.recipes.shelf import read_yaml
 from concont.runs import RunFolder
 from concont.settings import Settings
 

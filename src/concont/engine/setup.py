@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from concont.config import check, read_yaml
+from concont.config import check
 from concont.data import sources
 from concont.data.batches import TrainingSet
 from concont.data.order import Order
@@ -21,6 +21,7 @@ from concont.engine.meter import Meter
 from concont.engine.state import TrainState
 from concont.errors import DataError, UsageError
 from concont.nets.network import Network, build, can_skip_idle, skip_idle_, with_key
+from concont.recipes.shelf import read_yaml
 from concont.rng import derive, torch_stream
 from concont.runs import RunFolder
 from concont.settings import Settings

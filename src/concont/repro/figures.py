@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,8 @@ MARKS = {"ConCont": "o-", "DPLL": "s--", "PiCO": "^:"}
 
 def draw(name: str, records: Iterable[Record], folder: Path) -> list[Path]:
     """The files of a figure; none where the ledger has nothing for it."""
-    numbers, paint = FIGURES[name]
-    rows = list(numbers(records))
+    drawing = FIGURES[name]
+    rows = list(drawing.numbers(records))
     if not rows:
         return []
     folder.mkdir(parents=True, exist_ok=True)
@@ -31,7 +32,7 @@ def draw(name: str, records: Iterable[Record], folder: Path) -> list[Path]:
         writer.writeheader()
         writer.writerows(rows)
     figure = _figure()
-    paint(rows, figure.add_subplot())
+    drawing.paint(rows, figure.add_subplot())
     for path in paths[1:]:
         figure.savefig(path, dpi=200)
     return paths
@@ -100,13 +101,19 @@ def _paint_thresholds(rows: Rows, axes: "Axes") -> None:
     axes.legend(frameon=False, fontsize="small", ncols=2)
 
 
-FIGURES: dict[
-    str,
-    tuple[
-        Callable[[Iterable[Record]], Iterator[dict[str, Any]]],
-        Callable[[Rows, "Axes"], None],
-    ],
-] = {"figure1": (shares, _paint_shares), "thresholds": (thresholds, _paint_thresholds)}
+@dataclass(frozen=True)
+class Drawing:
+    """Of which target, from which numbers, and how."""
+
+    target: str
+    numbers: Callable[[Iterable[Record]], Iterator[dict[str, Any]]]
+    paint: Callable[[Rows, "Axes"], None]
+
+
+FIGURES = {
+    "figure1": Drawing("figure1", shares, _paint_shares),
+    "thresholds": Drawing("table5", thresholds, _paint_thresholds),
+}
 
 
 def _lengths(rows: Sequence[dict[str, Any]]) -> str:

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from concont.config import check, read_yaml
+from concont.config import check
 from concont.errors import ConcontError, DataError
+from concont.recipes.shelf import read_yaml
 from concont.runs import RunFolder, write_whole
 from concont.settings import Settings
 

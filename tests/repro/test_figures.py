@@ -1,0 +1,72 @@
+"""Figures are drawn from what was run, with their numbers beside them."""
+
+import csv
+import sys
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from concont.errors import UsageError
+from concont.repro.figures import FIGURES, draw
+from concont.repro.plan import cells_of
+
+
+def numbers(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def texts(path):
+    """The words of an SVG, which Matplotlib leaves as comments beside their outlines."""
+    return path.read_text()
+
+
+def test_nothing_is_drawn_of_nothing(tmp_path):
+    for name in FIGURES:
+        assert draw(name, [], tmp_path / "figures") == []
+    assert not (tmp_path / "figures").exists()
+
+
+def test_accuracy_against_share(tmp_path, made_up):
+    cells = [cell for cell in cells_of("figure1") if cell.method != "PiCO"]
+    records = [
+        made_up(c, seed, accuracy=c.labeled / 2 + seed / 10) for c in cells for seed in (1, 2)
+    ]
+    paths = draw("figure1", records, tmp_path)
+    assert [path.name for path in paths] == ["figure1.csv", "figure1.svg", "figure1.png"]
+    rows = numbers(paths[0])
+    assert len(rows) == 8
+    (row,) = (r for r in rows if (r["method"], r["labeled"]) == ("ConCont", "0.5"))
+    assert float(row["ours_mean"]) == pytest.approx(40)
+    assert (row["seeds"], row["epochs"]) == ("[1, 2]", "60")
+    ET.parse(paths[1])
+    for word in ("ConCont", "DPLL", "test accuracy", "60 epochs"):
+        assert f"<!-- {word}" in texts(paths[1]) or word in texts(paths[1])
+    assert "PiCO" not in texts(paths[1])
+    with Image.open(paths[2]) as picture:
+        assert min(picture.size) >= 800
+        assert len(np.unique(np.asarray(picture))) > 20
+
+
+def test_thresholds_over_time(tmp_path, made_up):
+    found = {c.method: c for c in cells_of("table5") if c.data == "cifar10"}
+    moved = [[1, [0.8, 0.8]], [60, [0.9, 0.6]]]
+    kept = [[1, [0.8, 0.8]], [60, [0.8, 0.8]]]
+    records = [
+        made_up(found["Adaptive"], thresholds=moved),
+        made_up(found["Vanilla"], thresholds=kept),
+        made_up(found["DA"], thresholds=moved),
+    ]
+    paths = draw("thresholds", records, tmp_path)
+    rows = numbers(paths[0])
+    assert len(rows) == 8
+    last = [r for r in rows if r["method"] == "Adaptive" and r["epoch"] == "60"]
+    assert [(r["class"], r["threshold"]) for r in last] == [("0", "0.9"), ("1", "0.6")]
+
+
+def test_without_matplotlib_it_says_what_is_missing(tmp_path, made_up, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(UsageError, match=r"pip install 'concont\[figures\]'"):
+        draw("figure1", [made_up(cells_of("figure1")[0])], tmp_path)
