@@ -30,8 +30,9 @@ def test_a_run_without_accuracies_passes_nothing(folder):
     assert describe_run(folder, 0.5)["passed_at_s"] is None
 
 
-def test_a_run_that_did_not_keep_its_times_is_refused(folder):
-    (folder / "summary.json").write_text('{"accuracy_last": 0.9, "seconds": 3.0}')
+@pytest.mark.parametrize("spent", ["", ', "seconds_by": {"features": 1.0, "fit": 2.0}'])
+def test_a_run_that_did_not_keep_its_times_is_refused(folder, spent):
+    (folder / "summary.json").write_text(f'{{"accuracy_last": 0.9, "seconds": 3.0{spent}}}')
     with pytest.raises(UsageError, match="does not say what its time went to"):
         describe_run(folder, 0.9)
 

@@ -11,7 +11,7 @@ def describe_run(folder: RunFolder, passing: float) -> dict[str, Any]:
     if not folder.finished:
         raise UsageError(f"{folder.path} holds no finished run")
     summary = folder.read_json("summary.json")
-    if "seconds_by" not in summary:
+    if "other" not in summary.get("seconds_by", {}):
         raise UsageError(f"{folder.path} does not say what its time went to")
     by, seconds = summary["seconds_by"], summary["seconds"]
     when = [row["seconds"] for row in folder.metrics() if (row["accuracy"] or 0) >= passing]
