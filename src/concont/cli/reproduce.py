@@ -38,7 +38,17 @@ def reproduce(
     minutes: Annotated[
         float | None, typer.Option(help="With next: start what will end within so many.")
     ] = None,
-    launcher: Annotated[str, typer.Option(help="Where jobs run: local.")] = "local",
+    launcher: Annotated[
+        str,
+        typer.Option(help="Where jobs run: local; ray, a cluster or this machine; slurm."),
+    ] = "local",
+    launcher_options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--launcher-options",
+            help="For Ray's tasks or for submitit, e.g. slurm_partition=gpu; repeatable.",
+        ),
+    ] = None,
     parallel: Annotated[int, typer.Option(min=1, help="Jobs at a time.")] = 1,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the plan with its GPU-hours and stop.")
@@ -51,9 +61,10 @@ def reproduce(
     What is finished is never run again: a sweep that was stopped goes on where it was. `next` runs
     the most wanted missing jobs in the time that there is.
     """
+    from concont.repro.launch import chosen, here
     from concont.repro.ledger import Ledger
     from concont.repro.plan import BUDGETS, cells_of, choose, most_wanted, plan
-    from concont.repro.sweep import missing
+    from concont.repro.sweep import missing, run, run_within
     from concont.repro.work import Sweep
 
     if budget not in BUDGETS:
@@ -69,7 +80,13 @@ def reproduce(
     _show_plan(jobs, left, folder, dry_run)
     if dry_run:
         return
-    failed = _follow(left, _outcomes(left, folder, budget, launcher, parallel, minutes))
+    where = chosen(launcher, launcher_options or [])
+    where = here if budget == "smoke" and launcher == "local" else where
+    if minutes is None:
+        outcomes = run(left, folder, where, parallel)
+    else:
+        outcomes = run_within(left, folder, minutes, _rates(folder))
+    failed = _follow(left, outcomes)
     shown: Iterable[Cell] = {cell: None for job in jobs for cell in job.cells}
     if target != "next":
         show_cells(list(shown), ledger)
@@ -85,26 +102,13 @@ def _draw(cells: "Sequence[Cell]", ledger: "Ledger", folder: Path) -> None:
     wanted = {cell.table for cell in cells}
     for name, figure in FIGURES.items():
         if figure.target in wanted:
-            for path in draw(name, ledger.records(), folder / "figures"):
+            try:
+                paths = draw(name, ledger.records(), folder / "figures")
+            except UsageError as error:  # the results are there all the same
+                typer.echo(f"not drawn: {error}", err=True)
+                return
+            for path in paths:
                 typer.echo(f"drawn: {path}")
-
-
-def _outcomes(
-    left: "Sequence[Job]",
-    folder: Path,
-    budget: str,
-    launcher: str,
-    parallel: int,
-    minutes: float | None,
-) -> "Iterable[Outcome]":
-    from concont.repro.launch import LAUNCHERS, here
-    from concont.repro.sweep import run, run_within
-
-    if launcher not in LAUNCHERS:
-        raise UsageError(f"no launcher {launcher!r}; there are {', '.join(LAUNCHERS)}")
-    if minutes is not None:
-        return run_within(left, folder, minutes, _rates(folder))
-    return run(left, folder, here if budget == "smoke" else LAUNCHERS[launcher], parallel)
 
 
 def _follow(left: "Sequence[Job]", outcomes: "Iterable[Outcome]") -> int:

@@ -2,8 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 
+from concont.errors import UsageError
+from concont.recipes.shelf import read_yaml
+from concont.repro.launch_ray import on_ray
+from concont.repro.launch_slurm import on_slurm
 from concont.repro.plan import Job
 from concont.repro.work import Outcome, perform, perform_here
 
@@ -27,4 +32,19 @@ def local(jobs: Sequence[Job], folder: Path, parallel: int = 1) -> Iterator[Outc
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-LAUNCHERS: dict[str, Launcher] = {"local": local}
+LAUNCHERS: dict[str, Launcher] = {"local": local, "ray": on_ray, "slurm": on_slurm}
+
+
+def chosen(name: str, options: Sequence[str] = ()) -> Launcher:
+    """The launcher of this name, with `key=value` options for what it runs on."""
+    if name not in LAUNCHERS:
+        raise UsageError(f"no launcher {name!r}; there are {', '.join(LAUNCHERS)}")
+    if options and name == "local":
+        raise UsageError("--launcher local takes no --launcher-options")
+    given = {}
+    for text in options:
+        key, equals, value = text.partition("=")
+        if not equals or not key.isidentifier():
+            raise UsageError(f"--launcher-options {text}: write key=value, as slurm_partition=gpu")
+        given[key] = read_yaml(value, f"--launcher-options {text}")
+    return partial(LAUNCHERS[name], **given)

@@ -1,0 +1,67 @@
+"""Tiny jobs, who is at work on them, and what a sweep must leave."""
+
+import os
+import time
+from pathlib import Path
+
+from concont.config import resolve
+from concont.repro.ledger import Ledger
+from concont.repro.paper import Cell
+from concont.repro.plan import Job
+from concont.repro.work import Sweep
+
+CELL = Cell("table1", "digits", None, None, "ConCont", None, None)
+SHORT = ("train.checkpoint_every=0", "train.evaluate_every=1", "train.device=cpu", "model.width=4")
+
+
+class Tiny(Job):
+    @property
+    def arguments(self):
+        return [*super().arguments, *(word for text in SHORT for word in ("--set", text))]
+
+
+class Wrong(Tiny):
+    """A job that `concont train` refuses."""
+
+    @property
+    def arguments(self):
+        return ["--data", "nosuch.npz"]
+
+
+def tiny(seed, epochs, kind=Tiny):
+    flags = {"data": {"source": "digits", "seed": seed}, "train": {"seed": seed, "epochs": epochs}}
+    return kind((CELL,), seed, epochs, resolve(flags, CELL.recipe, SHORT))
+
+
+def at_work(folder, key):
+    """The processes that hold the job's lock, as the first word of each by its id."""
+    found, path = {}, str(folder / "runs" / f".{key}.lock")
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            held = any(os.readlink(handle) == path for handle in (process / "fd").iterdir())
+            if held and int(process.name) != os.getpid():
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                found[int(process.name)] = "train" if b"train" in words else words[0].decode()
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+def wait_until(condition, seconds=120):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return found
+
+
+def assert_done_once(folder, jobs):
+    """One result and one row a job, every epoch once, and one end of training."""
+    sweep = Sweep(folder)
+    assert {path.stem for path in (folder / "results").iterdir()} == {job.key for job in jobs}
+    rows = [record["settings_hash"] for record in Ledger(sweep.ledger).records()]
+    assert sorted(rows) == sorted(job.key for job in jobs)
+    for job in jobs:
+        epochs = [line["epoch"] for line in sweep.run(job.key).metrics()]
+        assert epochs == list(range(1, job.settings.train.epochs + 1))
+        assert sweep.log(job.key).read_text().count("\nRun: ") == 1
