@@ -3,7 +3,7 @@ import time
 import pytest
 
 from concont.version import __version__
-from processes import concont
+from processes import fresh as concont
 
 pytestmark = pytest.mark.slow
 

@@ -8,12 +8,7 @@ import time
 import pytest
 
 from concont.repro.ledger import Ledger
-
-
-def concont(*words, **more):
-    return subprocess.run(
-        [sys.executable, "-m", "concont", *words], capture_output=True, text=True, **more
-    )
+from processes import concont
 
 
 def test_a_plan_is_shown_with_its_hours_and_nothing_is_run(tmp_path):

@@ -1,22 +1,17 @@
 """`concont results`, each time as a process."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from concont.repro.plan import cells_of
 from concont.repro.record import write
+from processes import concont as command
 from repro.conftest import made_up_record
 
 
 def concont(*words):
-    return subprocess.run(
-        [sys.executable, "-m", "concont", "results", *map(str, words)],
-        capture_output=True,
-        text=True,
-    )
+    return command("results", *words)
 
 
 @pytest.fixture

@@ -49,7 +49,9 @@ def test_a_sweep_with_a_job_that_fails_and_one_that_is_stopped(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 @pytest.mark.slow
-def test_what_is_lost_is_a_failed_job_and_what_is_left_is_cancelled(tmp_path):
+def test_what_is_lost_is_a_failed_job_and_what_is_left_is_cancelled(tmp_path, monkeypatch):
+    cancelled = []  # submitit's own way is an interrupt, which a job in the background ignores
+    monkeypatch.setattr(submitit.LocalJob, "cancel", lambda task: cancelled.append(task.job_id))
     lost, broken, left = (tiny(seed, 1) for seed in (1, 2, 3))
     sweep = Sweep(tmp_path)
     with locked(sweep, lost.key), locked(sweep, left.key):
@@ -64,9 +66,11 @@ def test_what_is_lost_is_a_failed_job_and_what_is_left_is_cancelled(tmp_path):
         outcome = next(outcomes)
         assert outcome.key == lost.key
         assert outcome.failure.startswith("lost by Slurm (FINISHED); see ")
-        wait_until(lambda: at_work(tmp_path, left.key))
+        (waiting,) = wait_until(lambda: at_work(tmp_path, left.key))
+        assert cancelled == []
         outcomes.close()
-        wait_until(lambda: not at_work(tmp_path, left.key))
+        assert len(cancelled) == 1
+        os.kill(waiting, signal.SIGKILL)
 
 
 def test_what_slurm_is_asked_for(tmp_path, monkeypatch):
