@@ -4,12 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test quick lint types layers lock wheel clean
+.PHONY: demo test test-all quick lint types layers lock wheel clean
 
 demo: $(READY)
 	$(BIN)/concont demo
 
 test: lint types layers
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not long"
+
+test-all: lint types layers
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
 quick: $(READY)

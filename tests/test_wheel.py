@@ -134,12 +134,19 @@ def test_a_modified_tree_says_so(tmp_path):
     assert stamp(build(tree, tmp_path / "modified")) == f"{head}-dirty"
 
 
-def test_the_installed_command_runs_the_demo(installed, tmp_path):
-    """The demonstration, whole, as a user of the wheel runs it: ConCont ends ahead."""
+def test_the_installed_command_trains(installed, tmp_path):
     ask = "import concont; print(concont.__file__)"
     origin = Path(call(installed / "python", "-c", ask, cwd=tmp_path).stdout.strip())
     assert origin.is_relative_to(installed.parent)
+    words = ("train", "--data", "digits", "--epochs", "1", "--set", "model.width=4", "--out", "run")
+    done = call(installed / "concont", *words, cwd=tmp_path)
+    assert "Run: run" in done.stdout
+    assert (tmp_path / "run" / "summary.json").is_file()
 
+
+@pytest.mark.long
+def test_the_installed_command_runs_the_demo(installed, tmp_path):
+    """The demonstration, whole, as a user of the wheel runs it: ConCont ends ahead."""
     done = call(installed / "concont", "demo", "--seed", "3", "--out", "demo", cwd=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["demo"]
     folders = ("concont", "concont-partial-only", "partial-loss")
