@@ -35,6 +35,7 @@ def test_the_figures_as_json_and_as_a_table():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_views_of_a_batch_come_faster_than_image_by_image():
     done = command("bench", "--device", "cpu", "--json", "--set", "model.width=4", "--steps", "3")
     assert done.returncode == 0, done.stderr

@@ -219,6 +219,7 @@ def test_what_a_captured_update_is_given_stays_as_it_was(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_machine_without_a_compiler_trains_all_the_same(tmp_path):
     words = ("train", "--data", "digits", "--epochs", "1", "--compile", "--device", "cpu")
     tools = {"CXX": "/nonexistent/c++", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}

@@ -84,6 +84,7 @@ def test_what_ray_gives_up_is_a_failed_job_and_what_is_left_is_ended(tmp_path, c
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_one_is_started_where_there_is_none(tmp_path, monkeypatch, made_up):
     job = tiny(1, 1)
     write(Sweep(tmp_path).result(job.key), made_up(CELL))

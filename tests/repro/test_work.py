@@ -80,6 +80,7 @@ def test_a_killed_training_goes_on(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_caller_leaves_no_second_training(tmp_path):
     sweep = Sweep(tmp_path)
     caller = call(6, "job", tmp_path)
