@@ -1,14 +1,16 @@
 """Tiny jobs, who is at work on them, and what a sweep must leave."""
 
 import os
+import re
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from concont.config import resolve
 from concont.repro.ledger import Ledger
 from concont.repro.paper import Cell
 from concont.repro.plan import Job
-from concont.repro.work import Sweep
+from concont.repro.work import Sweep, locked
 
 CELL = Cell("table1", "digits", None, None, "ConCont", None, None)
 SHORT = ("train.checkpoint_every=0", "train.evaluate_every=1", "train.device=cpu", "model.width=4")
@@ -65,3 +67,20 @@ def assert_done_once(folder, jobs):
         epochs = [line["epoch"] for line in sweep.run(job.key).metrics()]
         assert epochs == list(range(1, job.settings.train.epochs + 1))
         assert sweep.log(job.key).read_text().count("\nRun: ") == 1
+
+
+@contextmanager
+def lost_broken_left(folder):
+    """Three jobs: two that wait for their lock as long as this lasts, one with a damaged result."""
+    lost, broken, left = (tiny(seed, 1) for seed in (1, 2, 3))
+    sweep = Sweep(folder)
+    with locked(sweep, lost.key), locked(sweep, left.key):
+        sweep.result(broken.key).parent.mkdir()
+        sweep.result(broken.key).write_text("{")
+        yield lost, broken, left
+
+
+def assert_told(outcome, job, start):
+    """That the job failed, and how its failure is told."""
+    assert (outcome.key, outcome.record) == (job.key, None)
+    assert re.match(start, outcome.failure)

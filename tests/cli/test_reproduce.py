@@ -78,6 +78,7 @@ WRONG = {
     "write whole numbers": ["table1", "--seeds", "one"],
     "next and --minutes go together": ["next"],
     "no launcher 'moon'": ["table1", "--launcher", "moon"],
+    "next runs on this machine": ["next", "--minutes", "5", "--launcher", "ray"],
 }
 
 

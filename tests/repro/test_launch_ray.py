@@ -17,8 +17,16 @@ from concont.repro import launch_ray
 from concont.repro.launch_ray import environment, on_ray, resources
 from concont.repro.record import write
 from concont.repro.sweep import run
-from concont.repro.work import Sweep, locked
-from sweeps import CELL, assert_done_once, at_work, tiny, wait_until
+from concont.repro.work import Sweep
+from sweeps import (
+    CELL,
+    assert_done_once,
+    assert_told,
+    at_work,
+    lost_broken_left,
+    tiny,
+    wait_until,
+)
 
 
 @pytest.fixture(scope="module")
@@ -64,20 +72,12 @@ def test_a_worker_is_killed_during_the_sweep(tmp_path, cluster, trainer_too, oth
 
 @pytest.mark.slow
 def test_what_ray_gives_up_is_a_failed_job_and_what_is_left_is_ended(tmp_path, cluster):
-    lost, broken, left = (tiny(seed, 1) for seed in (1, 2, 3))
-    sweep = Sweep(tmp_path)
-    with locked(sweep, lost.key), locked(sweep, left.key):
-        sweep.result(broken.key).parent.mkdir()
-        sweep.result(broken.key).write_text("{")
+    with lost_broken_left(tmp_path) as (lost, broken, left):
         outcomes = on_ray([lost, broken, left], tmp_path, 2, max_retries=0)
-        outcome = next(outcomes)
-        assert outcome.key == broken.key
-        assert outcome.failure.startswith("DataError: ")
+        assert_told(next(outcomes), broken, ".* cannot be read")
         (worker,) = wait_until(lambda: at_work(tmp_path, lost.key))
         os.kill(worker, signal.SIGKILL)
-        outcome = next(outcomes)
-        assert outcome.key == lost.key
-        assert outcome.failure.startswith("WorkerCrashedError: ")
+        assert_told(next(outcomes), lost, "WorkerCrashedError: ")
         wait_until(lambda: at_work(tmp_path, left.key))
         outcomes.close()
         wait_until(lambda: not at_work(tmp_path, left.key))

@@ -14,8 +14,16 @@ from concont.errors import UsageError
 from concont.repro import launch_slurm
 from concont.repro.launch_slurm import TIMEOUT, on_slurm
 from concont.repro.sweep import run
-from concont.repro.work import Sweep, locked
-from sweeps import Wrong, assert_done_once, at_work, tiny, wait_until
+from concont.repro.work import Sweep
+from sweeps import (
+    Wrong,
+    assert_done_once,
+    assert_told,
+    at_work,
+    lost_broken_left,
+    tiny,
+    wait_until,
+)
 
 on_local = partial(on_slurm, cluster="local")
 
@@ -52,20 +60,12 @@ def test_a_sweep_with_a_job_that_fails_and_one_that_is_stopped(tmp_path):
 def test_what_is_lost_is_a_failed_job_and_what_is_left_is_cancelled(tmp_path, monkeypatch):
     cancelled = []  # submitit's own way is an interrupt, which a job in the background ignores
     monkeypatch.setattr(submitit.LocalJob, "cancel", lambda task: cancelled.append(task.job_id))
-    lost, broken, left = (tiny(seed, 1) for seed in (1, 2, 3))
-    sweep = Sweep(tmp_path)
-    with locked(sweep, lost.key), locked(sweep, left.key):
-        sweep.result(broken.key).parent.mkdir()
-        sweep.result(broken.key).write_text("{")
+    with lost_broken_left(tmp_path) as (lost, broken, left):
         outcomes = on_local([lost, broken, left], tmp_path, 3)
-        outcome = next(outcomes)
-        assert outcome.key == broken.key
-        assert outcome.failure.startswith("DataError: ")
+        assert_told(next(outcomes), broken, ".* cannot be read")
         (waiting,) = wait_until(lambda: at_work(tmp_path, lost.key))
         os.kill(waiting, signal.SIGKILL)
-        outcome = next(outcomes)
-        assert outcome.key == lost.key
-        assert outcome.failure.startswith("lost by Slurm (FINISHED); see ")
+        assert_told(next(outcomes), lost, r"lost by Slurm \(FINISHED\); see ")
         (waiting,) = wait_until(lambda: at_work(tmp_path, left.key))
         assert cancelled == []
         outcomes.close()

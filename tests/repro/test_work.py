@@ -15,6 +15,7 @@ from concont.repro.work import Sweep, perform, perform_here
 
 SETTINGS = ["--set", "train.checkpoint_every=0", "--set", "train.evaluate_every=1"]
 SETTINGS += ["--set", "model.width=4", "--device", "cpu"]
+EPOCHS = 6
 
 
 def words(epochs, *more):
@@ -56,6 +57,8 @@ def test_a_job_is_done_once_and_leaves_a_record(tmp_path):
     assert perform(words(2), "job", str(tmp_path)) == first
     assert (sweep.run("job") / "summary.json").stat().st_mtime_ns == before
     assert read(sweep.result("job")) == read(sweep.run("job").path) == [record]
+    sweep.result("job").write_text("{")
+    assert "cannot be read" in perform(words(2), "job", str(tmp_path)).failure
 
 
 def test_a_job_that_fails_says_why(tmp_path):
@@ -65,33 +68,39 @@ def test_a_job_that_fails_says_why(tmp_path):
     assert not Sweep(tmp_path).result("job").exists()
 
 
-@pytest.mark.slow
-def test_a_killed_training_goes_on(tmp_path):
-    sweep = Sweep(tmp_path)
-    caller = call(6, "job", tmp_path)
-    wait_until(lambda: len(epochs_of(sweep, "job")) >= 2)
+@pytest.fixture
+def begun(tmp_path):
+    """The folder of a sweep, the caller of its job, and the training process, well under way."""
+    caller = call(EPOCHS, "job", tmp_path)
+    wait_until(lambda: len(epochs_of(Sweep(tmp_path), "job")) >= 2)
     (child,) = children(caller.pid)
+    yield Sweep(tmp_path), caller, child
+    caller.kill()
+    caller.wait()
+
+
+def assert_done_once(sweep):
+    outcome = perform(words(EPOCHS), "job", str(sweep.folder))
+    assert outcome.record["epochs"] == EPOCHS
+    assert epochs_of(sweep, "job") == list(range(1, EPOCHS + 1))
+
+
+@pytest.mark.slow
+def test_a_killed_training_goes_on(begun):
+    sweep, caller, child = begun
     os.kill(child, signal.SIGKILL)
     caller.wait()
     assert not sweep.result("job").exists()
-    outcome = perform(words(6), "job", str(tmp_path))
-    assert outcome.record["epochs"] == 6
-    assert epochs_of(sweep, "job") == list(range(1, 7))
+    assert_done_once(sweep)
 
 
 @pytest.mark.slow
-@pytest.mark.long
-def test_a_killed_caller_leaves_no_second_training(tmp_path):
-    sweep = Sweep(tmp_path)
-    caller = call(6, "job", tmp_path)
-    wait_until(lambda: len(epochs_of(sweep, "job")) >= 2)
-    (child,) = children(caller.pid)
+def test_a_killed_caller_leaves_no_second_training(begun):
+    sweep, caller, child = begun
     caller.kill()
     caller.wait()
     os.kill(child, 0)  # it goes on
-    outcome = perform(words(6), "job", str(tmp_path))
-    assert outcome.record["epochs"] == 6
-    assert epochs_of(sweep, "job") == list(range(1, 7))
+    assert_done_once(sweep)
     assert sweep.log("job").read_text().count("test accuracy") == 1 + ended(sweep)
 
 

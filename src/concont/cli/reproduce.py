@@ -12,6 +12,7 @@ from concont.errors import ConcontError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from concont.repro.estimate import Rates
     from concont.repro.ledger import Ledger
     from concont.repro.paper import Cell
     from concont.repro.plan import Job
@@ -61,6 +62,7 @@ def reproduce(
     What is finished is never run again: a sweep that was stopped goes on where it was. `next` runs
     the most wanted missing jobs in the time that there is.
     """
+    from concont.repro.estimate import device_name, rates
     from concont.repro.launch import chosen, here
     from concont.repro.ledger import Ledger
     from concont.repro.plan import BUDGETS, cells_of, choose, most_wanted, plan
@@ -69,15 +71,17 @@ def reproduce(
 
     if budget not in BUDGETS:
         raise UsageError(f"no budget {budget!r}; there are {', '.join(BUDGETS)}")
-    if (target == "next") != (minutes is not None):
-        raise UsageError("next and --minutes go together: concont reproduce next --minutes 25")
+    _refuse_beside_next(target == "next", minutes, launcher, parallel)
     wanted = cells_of("all" if target == "next" else target)
     wanted = choose(wanted, _names(methods), _names(cells))
     jobs = plan(wanted, BUDGETS[budget], _numbers(seeds), root)
     ledger = Ledger(Sweep(folder).ledger)
     left = missing(jobs, ledger)
     left = most_wanted(left) if target == "next" else left
-    _show_plan(jobs, left, folder, dry_run)
+    measured = rates(ledger.records(), device_name())
+    _show_plan(jobs, left, measured, dry_run)
+    if BUDGETS[budget].stands_in:
+        typer.echo("digits stand in for the paper's data")
     if dry_run:
         return
     where = chosen(launcher, launcher_options or [])
@@ -85,14 +89,21 @@ def reproduce(
     if minutes is None:
         outcomes = run(left, folder, where, parallel)
     else:
-        outcomes = run_within(left, folder, minutes, _rates(folder))
+        outcomes = run_within(left, folder, minutes, measured)
     failed = _follow(left, outcomes)
-    shown: Iterable[Cell] = {cell: None for job in jobs for cell in job.cells}
     if target != "next":
-        show_cells(list(shown), ledger)
-        _draw(list(shown), ledger, folder)
+        shown = list(dict.fromkeys(cell for job in jobs for cell in job.cells))
+        show_cells(shown, ledger)
+        _draw(shown, ledger, folder)
     if failed:
         raise ConcontError(f"{failed} of {len(left)} jobs failed; their output is under {folder}")
+
+
+def _refuse_beside_next(asked: bool, minutes: float | None, launcher: str, parallel: int) -> None:
+    if asked != (minutes is not None):
+        raise UsageError("next and --minutes go together: concont reproduce next --minutes 25")
+    if asked and (launcher, parallel) != ("local", 1):
+        raise UsageError("next runs on this machine: leave out --launcher and --parallel")
 
 
 def _draw(cells: "Sequence[Cell]", ledger: "Ledger", folder: Path) -> None:
@@ -126,10 +137,11 @@ def _follow(left: "Sequence[Job]", outcomes: "Iterable[Outcome]") -> int:
     return failed
 
 
-def _show_plan(jobs: "Sequence[Job]", left: "Sequence[Job]", folder: Path, in_full: bool) -> None:
+def _show_plan(
+    jobs: "Sequence[Job]", left: "Sequence[Job]", measured: "Rates", in_full: bool
+) -> None:
     from concont.repro.estimate import seconds
 
-    measured = _rates(folder)
     times = [seconds(job.settings, measured) for job in left]
     known = sum(time for time in times if time is not None)
     unknown = sum(time is None for time in times)
@@ -138,27 +150,11 @@ def _show_plan(jobs: "Sequence[Job]", left: "Sequence[Job]", folder: Path, in_fu
             took = "not timed yet" if time is None else f"{time / 60:.1f} min"
             command = " ".join(["concont train", *job.arguments])
             typer.echo(f"{job.key}  {took:>13}  {job.name}\n    {command}")
-    stand_in = "; digits stand in for the paper's data" if _stands_in(jobs) else ""
     rest = f" and {unknown} that were never timed" if unknown else ""
     typer.echo(
         f"{len(jobs)} jobs, {len(jobs) - len(left)} done, {len(left)} to run: about "
-        f"{known / 3600:.1f} GPU-hours{rest}{stand_in}"
+        f"{known / 3600:.1f} GPU-hours{rest}"
     )
-
-
-def _stands_in(jobs: "Sequence[Job]") -> bool:
-    from concont.repro.plan import STAND_IN
-
-    return all(cell.data == STAND_IN for job in jobs for cell in job.cells)
-
-
-def _rates(folder: Path) -> "dict[tuple[str, int, str], float]":
-    """Step times that this device has shown in the ledger."""
-    from concont.repro.estimate import device_name, rates
-    from concont.repro.ledger import Ledger
-    from concont.repro.work import Sweep
-
-    return rates(Ledger(Sweep(folder).ledger).records(), device_name())
 
 
 def _names(text: str) -> list[str]:

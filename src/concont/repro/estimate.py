@@ -4,13 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from statistics import median
 
+from concont.data.named import NAMED
 from concont.repro.record import Record
 from concont.settings import Settings
 from concont.types import Method
 
-ROWS = {"cifar10": 50_000, "cifar100": 50_000, "svhn": 73_257, "fashion-mnist": 60_000}
-ROWS["digits"] = 1_437
-
+DIGITS = 1_437  # training images of the data set that stands in
 # Seconds a step, by method and batch: benchmarks/results/methods-h200.json, and the sixty epochs
 # of cifar10-methods-60-epochs.json for DPLL's own batch.
 STEP = {
@@ -32,10 +31,10 @@ Rates = dict[tuple[str, int, str], float]
 
 def steps_of(settings: Settings) -> int:
     """Optimiser steps of the whole run."""
-    rows = ROWS[settings.data.source]
-    every = settings.data.unlabeled or settings.method.name == "supervised"
-    known = 1.0 if settings.data.labeled is None else settings.data.labeled
-    used = rows if every else round(known * rows if known <= 1 else known)
+    source, known = settings.data.source, settings.data.labeled
+    used = NAMED[source].n_train if source in NAMED else DIGITS
+    if known is not None and not settings.data.unlabeled:
+        used = round(known * used if known <= 1 else known)
     return settings.train.epochs * max(1, used // settings.train.batch_size)
 
 

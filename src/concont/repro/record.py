@@ -7,7 +7,7 @@ from typing import Any
 from concont.config import check
 from concont.errors import ConcontError, DataError
 from concont.recipes.shelf import read_yaml
-from concont.runs import RunFolder, write_whole
+from concont.runs import RunFolder
 from concont.settings import Settings
 
 Record = dict[str, Any]
@@ -41,8 +41,7 @@ def of_run(folder: RunFolder) -> Record:
 def write(path: Path, record: Record) -> None:
     """A whole file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(record, indent=1) + "\n"
-    write_whole(path, lambda temporary: _save(temporary, text))
+    RunFolder(path.parent).write_json(path.name, record)
 
 
 def read(path: Path) -> list[Record]:
@@ -83,7 +82,3 @@ def key_of(record: Record) -> str:
     if settings is None:
         return str(record["settings_hash"])
     return settings.hash(record.get("data_digest"), record.get("sets_hash"))
-
-
-def _save(path: Path, text: str) -> None:
-    path.write_text(text, "utf-8")

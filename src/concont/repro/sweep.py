@@ -35,7 +35,7 @@ class Running:
     """A job under way."""
 
     job: Job
-    wait: Callable[[], int | None]
+    poll: Callable[[], int | None]  # its exit code once it has ended
     ends: float  # as far as can be told
 
 
@@ -60,13 +60,13 @@ def run_within(
                     process = start(sweep, job.arguments, job.key, lock)
                     ends = time.monotonic() + (seconds(job.settings, measured) or 0)
                     under_way.append(Running(job, process.poll, ends))
-            for running in [r for r in under_way if r.wait() is not None]:
-                under_way.remove(running)
-                code = running.wait()
-                assert code is not None
-                yield _kept(ledger, finish(sweep, running.job.key, code))
-            for running in under_way:
-                running.ends = _ends(sweep, running)
+            for running in list(under_way):
+                code = running.poll()
+                if code is None:
+                    running.ends = _ends(sweep, running)
+                else:
+                    under_way.remove(running)
+                    yield _kept(ledger, finish(sweep, running.job.key, code))
             time.sleep(POLL)
 
 

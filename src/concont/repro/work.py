@@ -7,7 +7,7 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +60,7 @@ def perform(arguments: list[str], key: str, folder: str) -> Outcome:
     sweep = Sweep(Path(folder))
     with locked(sweep, key) as lock:
         if sweep.result(key).is_file():
-            return Outcome(key, read(sweep.result(key))[0])
+            return _told(key, lambda: read(sweep.result(key))[0])
         return finish(sweep, key, start(sweep, arguments, key, lock).wait())
 
 
@@ -96,9 +96,7 @@ def finish(sweep: Sweep, key: str, code: int) -> Outcome:
     """The outcome of a process that has ended."""
     if code != 0:
         return Outcome(key, failure=_last_line(sweep.log(key)) or f"exit code {code}")
-    record = of_run(sweep.run(key))
-    write(sweep.result(key), record)
-    return Outcome(key, record)
+    return _told(key, lambda: _recorded(sweep, key))
 
 
 def perform_here(job: Job, folder: Path) -> Outcome:
@@ -106,17 +104,32 @@ def perform_here(job: Job, folder: Path) -> Outcome:
     from concont.engine.either import execute as steps
     from concont.engine.either import prepare, reopen
 
-    sweep, run = Sweep(folder), Sweep(folder).run(job.key)
-    try:
+    sweep = Sweep(folder)
+
+    def train() -> Record:
+        run = sweep.run(job.key)
         if not run.finished:
             begun = (run / "config.yaml").is_file()
             for _ in steps(reopen(run) if begun else prepare(job.settings, run)):
                 pass
-        record = of_run(run)
+        return _recorded(sweep, job.key)
+
+    with locked(sweep, job.key):
+        return _told(job.key, train)
+
+
+def _recorded(sweep: Sweep, key: str) -> Record:
+    record = of_run(sweep.run(key))
+    write(sweep.result(key), record)
+    return record
+
+
+def _told(key: str, record: Callable[[], Record]) -> Outcome:
+    """The record, or why there is none: one job's trouble is not the sweep's."""
+    try:
+        return Outcome(key, record())
     except ConcontError as error:
-        return Outcome(job.key, failure=str(error))
-    write(sweep.result(job.key), record)
-    return Outcome(job.key, record)
+        return Outcome(key, failure=str(error))
 
 
 def _last_line(log: Path) -> str:
