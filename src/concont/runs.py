@@ -18,6 +18,7 @@ CONTENTS = {
     "checkpoint.pt": "everything that `--resume` needs",
     "checkpoint.previous.pt": "the one before it",
     "model.safetensors": "the trained network",
+    "verdict.json": "pseudo-labels by class at the end, and how well they were told apart",
     "summary.json": "settings and result; written last",
 }
 

@@ -65,6 +65,56 @@ def test_thresholds_over_time(tmp_path, made_up):
     assert [(r["class"], r["threshold"]) for r in last] == [("0", "0.9"), ("1", "0.6")]
 
 
+def verdict(confident, right, precision=(0.9, 0.8)):
+    scores = {"p_score": list(precision), "max_probability": [1.0, 0.5]}
+    counts = {"pseudo_labels": [9, 9], "confident": confident, "confident_right": right}
+    return {**counts, "precision": scores}
+
+
+def test_precision_against_recall(tmp_path, made_up):
+    low, high = sorted(cells_of("figure-pr"), key=lambda cell: cell.q)
+    records = [
+        made_up(low),  # finished before verdicts were kept
+        made_up(low, seed=2, verdict=verdict([5, 5], [4, 4])),
+        made_up(high, verdict=verdict([5, 5], [4, 4], precision=(0.7, 0.6))),
+        made_up(replace(low, labeled=0.2), verdict=verdict([5, 5], [4, 4], precision=(0, 0))),
+    ]
+    paths = draw("figure-pr", records, tmp_path)
+    rows = numbers(paths[0])
+    assert {(r["q"], r["seed"]) for r in rows} == {("0.05", "2"), ("0.1", "1")}
+    points = [(r["score"], r["recall"], r["precision"]) for r in rows if r["q"] == "0.1"]
+    assert points == [
+        ("p_score", "0.5", "0.7"),
+        ("p_score", "1.0", "0.6"),
+        ("max_probability", "0.5", "1.0"),
+        ("max_probability", "1.0", "0.5"),
+    ]
+    words = paths[1].read_text()
+    for word in ("p-score, q = 0.05", "maximum probability, q = 0.1", "40 %, 60 epochs"):
+        assert word in words
+
+
+def test_pseudo_labels_by_class(tmp_path, made_up):
+    found = {c.method: c for c in cells_of("table5") if c.data == "cifar10"}
+    records = [
+        made_up(found["Adaptive"], verdict=verdict([5, 4], [4, 4])),
+        made_up(found["Vanilla"], verdict=verdict([8, 1], [6, 1])),
+        made_up(found["DA"], verdict=verdict([9, 9], [9, 9])),
+    ]
+    paths = draw("pseudo-labels", records, tmp_path)
+    rows = numbers(paths[0])
+    got = [(r["method"], r["class"], r["confident"], r["confident_right"]) for r in rows]
+    assert got == [
+        ("Adaptive", "0", "5", "4"),
+        ("Adaptive", "1", "4", "4"),
+        ("Vanilla", "0", "8", "6"),
+        ("Vanilla", "1", "1", "1"),
+    ]
+    words = paths[1].read_text()
+    for word in ("adaptive", "fixed", "of these wrong", "60 epochs"):
+        assert word in words
+
+
 def test_without_matplotlib_it_says_what_is_missing(tmp_path, made_up, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(UsageError, match=r"pip install 'concont\[figures\]'"):

@@ -33,9 +33,12 @@ def test_a_run_becomes_a_record_without_a_path(run, tmp_path):
     assert record["curve"] == [[line["epoch"], line["accuracy"]] for line in lines]
     assert record["thresholds"][-1][1] == pytest.approx(lines[-1]["thresholds"], abs=1e-4)
     assert record["environment"]["torch"]
+    assert record["verdict"] == run.read_json("verdict.json")
     settings = {**record["settings"], "data": {**record["settings"]["data"], "source": ""}}
     assert str(tmp_path) not in json.dumps({**record, "settings": settings})
     assert key_of(record) == record["settings_hash"]
+    (run / "verdict.json").unlink()  # as of a method without a controller
+    assert of_run(run) == {**record, "verdict": None}
 
 
 def test_records_are_read_from_files_lists_and_folders(run, tmp_path, made_up):

@@ -10,6 +10,7 @@ from concont.engine import checkpoint
 from concont.engine.loop import Progress, fit
 from concont.engine.record import Recorder
 from concont.engine.setup import Job
+from concont.engine.verdict import judge
 from concont.errors import Interrupted, NonFiniteLoss
 
 
@@ -36,6 +37,7 @@ def execute(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Prog
                     f"stopped after step {state.step} of {progress.total}; "
                     f"go on with: concont train --resume {folder.path}"
                 )
+        _judge(job)
         recorder.finish(_weights(job), _figures(job))
     except NonFiniteLoss as error:
         path = folder / checkpoint.CURRENT
@@ -43,6 +45,14 @@ def execute(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Prog
         raise NonFiniteLoss(f"{error}; {last}") from None
     finally:
         recorder.close()
+
+
+def _judge(job: Job) -> None:
+    began = time.perf_counter()
+    found = judge(job)
+    if found is not None:
+        job.folder.write_json("verdict.json", found)
+    job.state.seconds += time.perf_counter() - began
 
 
 def _weights(job: Job) -> dict[str, Tensor]:

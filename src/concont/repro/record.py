@@ -34,6 +34,9 @@ def of_run(folder: RunFolder) -> Record:
         "thresholds": [
             [line["epoch"], [round(t, 4) for t in line["thresholds"]]] for line in kept[::-every]
         ][::-1],
+        "verdict": folder.read_json("verdict.json")
+        if (folder / "verdict.json").is_file()
+        else None,
         "environment": environment,
     }
 
