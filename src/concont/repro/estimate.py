@@ -1,8 +1,7 @@
 """How long a run will take: from runs in the ledger, else from steps timed on one H200."""
 
-from collections import defaultdict
+import math
 from collections.abc import Iterable
-from statistics import median
 
 from concont.data.named import NAMED
 from concont.repro.record import Record
@@ -39,15 +38,18 @@ def steps_of(settings: Settings) -> int:
 
 
 def rates(records: Iterable[Record], device: str) -> Rates:
-    """Seconds a step on this device, by method, batch and network, as runs took them."""
-    seen: dict[tuple[str, int, str], list[float]] = defaultdict(list)
+    """Seconds a step on this device, by method, batch and network: of several runs the fastest.
+
+    What else was on the device can only have made the others slower.
+    """
+    found: Rates = {}
     for record in records:
         spent = (record.get("seconds_by") or {}).get("steps")
         if record["environment"].get("device") == device and spent and record.get("steps"):
             network = record["settings"]["model"]["name"]
             key = (record["method"], record["batch_size"], network)
-            seen[key].append(spent / record["steps"])
-    return {key: median(values) for key, values in seen.items()}
+            found[key] = min(spent / record["steps"], found.get(key, math.inf))
+    return found
 
 
 def seconds(settings: Settings, measured: Rates | None = None) -> float | None:
