@@ -3,53 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
 
+from classic.programmes import nearest, primal, programme
 from concont.classic import machine
 from concont.classic.machine import Rows, hinges, nearest_shares, project, second_moment, solve
 
 EXACT = {"tolerance": 1e-9, "most": 30_000}
-
-
-def primal(w, x, soft, cost):
-    """P(W), one label at a time."""
-    total = sum(float(v) ** 2 for v in w.ravel()) / 2
-    for i, row in enumerate(x):
-        s = [float(v @ row) for v in w]
-        for j in range(len(w)):
-            slack = max(0.0, 1 + max(s[k] for k in range(len(w)) if k != j) - s[j])
-            total += cost[i] * soft[i][j] * slack
-    return total
-
-
-def programme(x, soft, cost):
-    """The weights that minimise P, with a slack for every row and label: W and xi at once."""
-    (n, d), c = x.shape, soft.shape[1]
-    wide = c * d
-    limits, least = [], []
-    for i in range(n):
-        for j in range(c):
-            for k in range(c):
-                if k != j:  # xi_ij - w_k x + w_j x >= 1
-                    limit = np.zeros(wide + n * c)
-                    limit[wide + i * c + j] = 1
-                    limit[k * d : k * d + d] = -x[i]
-                    limit[j * d : j * d + d] = x[i]
-                    limits.append(limit)
-                    least.append(1)
-    limits, least = np.array(limits), np.array(least)
-    price = np.concatenate([np.zeros(wide), (cost[:, None] * soft).ravel()])
-    found = minimize(
-        lambda v: v[:wide] @ v[:wide] / 2 + price @ v,
-        np.concatenate([np.zeros(wide), np.ones(n * c)]),
-        jac=lambda v: np.concatenate([v[:wide], np.zeros(n * c)]) + price,
-        bounds=[(None, None)] * wide + [(0, None)] * (n * c),
-        constraints={"type": "ineq", "fun": lambda v: limits @ v - least, "jac": lambda _: limits},
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 2000},
-    )
-    return found.x[:wide].reshape(c, d)
 
 
 def problem(seed, n=7, d=3, c=3, sharp=2.0, size=1.0, weight=1.0):
@@ -230,25 +190,6 @@ def test_hinges_are_what_the_loops_compute():
         for j in range(4):
             other = max(row[k] for k in range(4) if k != j)
             assert got[j] == pytest.approx(max(0.0, 1 + other - row[j]), abs=1e-12)
-
-
-def nearest(target, soft=None, weight=0.0):
-    """The nearest distribution, with a price on the highest sum with the soft label, by a QP."""
-    c = len(target)
-    soft = np.zeros(c) if soft is None else soft
-    found = minimize(
-        lambda v: ((v[:c] - target) ** 2).sum() / 2 + weight * v[c],
-        np.append(np.full(c, 1 / c), 1.0),
-        jac=lambda v: np.append(v[:c] - target, weight),
-        bounds=[(0, None)] * (c + 1),
-        constraints=[
-            {"type": "eq", "fun": lambda v: v[:c].sum() - 1},
-            {"type": "ineq", "fun": lambda v: v[c] - (v[:c] + soft - 1)},
-        ],
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 500},
-    )
-    return found.x[:c]
 
 
 @pytest.mark.parametrize("seed", range(30))
