@@ -2,6 +2,7 @@
 
 import pickle
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,14 @@ from concont.data.sources import load
 from concont.errors import ConcontError, DataError, UsageError
 
 STREAM = np.random.RandomState(0)
+SMALL = {"cifar10": (100, 20), "cifar100": (30, 12), "svhn": (7, 7), "fashion-mnist": (9, 9)}
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    """The sources with as few images as are written here."""
+    for name, (train, test) in SMALL.items():
+        monkeypatch.setitem(NAMED, name, replace(NAMED[name], n_train=train, n_test=test))
 
 
 def batch(rows, key):
@@ -60,6 +69,14 @@ def test_the_same_content_has_the_same_digest_in_either_form(tmp_path):
         y_test=one.y_test,
     )
     assert load("cifar10", str(tmp_path / "archive")).digest == one.digest
+
+
+def test_what_is_not_whole_has_no_right_to_the_name(tmp_path, monkeypatch):
+    write_cifar10(tmp_path)
+    for sizes in ({"n_train": 50_000}, {"n_test": 10_000}):
+        monkeypatch.setitem(NAMED, "cifar10", replace(NAMED["cifar10"], **sizes))
+        with pytest.raises(DataError, match=r"cifar10 under .* has 100 .* and 20 .* be (\d+) and"):
+            load("cifar10", str(tmp_path))
 
 
 def test_cifar100_by_its_fine_labels(tmp_path):

@@ -209,12 +209,18 @@ def fetch(name: str, root: Path) -> None:
             raise ConcontError(f"{name} could not be downloaded to {root}: {error}") from None
 
 
-def read_named(name: str, root: Path) -> Arrays | Path:
-    """A source's arrays from torchvision's files, or the path of its `.npz`."""
+def look_for(name: str, root: Path) -> Path:
+    """What would be read, which must be there."""
     path = found(name, root)
     if path is None:
         raise UsageError(
             f"{name} is not under {root}: neither {name}.npz nor {NAMED[name].files[0]}; "
-            "say where it lies with --root, or let --download fetch it"
+            "say where it lies with --root, or let `concont train --download` fetch it"
         )
+    return path
+
+
+def read_named(name: str, root: Path) -> Arrays | Path:
+    """A source's arrays from torchvision's files, or the path of its `.npz`."""
+    path = look_for(name, root)
     return path if path.suffix == ".npz" else NAMED[name].read(root)

@@ -41,14 +41,28 @@ def load(source: str, root: str | None = None) -> Dataset:
     if source == "digits":
         return digits()
     if source in NAMED:
-        content = read_named(source, Path(root) if root else default_root())
-        return read_npz(content) if isinstance(content, Path) else from_arrays(content, source)
+        return _named(source, Path(root) if root else default_root())
     if source.endswith(".npz"):
         return read_npz(Path(source))
     if source.endswith(".mat"):
         return from_arrays(read_mat(Path(source)), source)
     names = ", ".join(NAMED_SOURCES)
     raise UsageError(f"no data source {source!r}; give one of {names}, or an .npz or .mat file")
+
+
+def _named(name: str, root: Path) -> Dataset:
+    """A source by its name, which a result is known by: so it must be that one, and whole."""
+    content = read_named(name, root)
+    data = read_npz(content) if isinstance(content, Path) else from_arrays(content, name)
+    known = NAMED[name]
+    have = (len(data.x_train), 0 if data.x_test is None else len(data.x_test))
+    if have != (known.n_train, known.n_test):
+        raise DataError(
+            f"{name} under {root} has {have[0]} images to train on and {have[1]} to test; there "
+            f"should be {known.n_train} and {known.n_test}. Other data is given by its path: "
+            f"--data {root / name}.npz"
+        )
+    return data
 
 
 def digits() -> Dataset:
