@@ -11,6 +11,7 @@ from concont.repro.ledger import Ledger
 from concont.repro.paper import Cell
 from concont.repro.plan import Job
 from concont.repro.work import Sweep, locked
+from repro.conftest import made_up_record
 
 CELL = Cell("table1", "digits", None, None, "ConCont", None, None)
 SHORT = ("train.checkpoint_every=0", "train.evaluate_every=1", "train.device=cpu", "model.width=4")
@@ -33,6 +34,14 @@ class Wrong(Tiny):
 def tiny(seed, epochs, kind=Tiny):
     flags = {"data": {"source": "digits", "seed": seed}, "train": {"seed": seed, "epochs": epochs}}
     return kind((CELL,), seed, epochs, resolve(flags, CELL.recipe, SHORT))
+
+
+def ended(job):
+    """A record as the job would leave it."""
+    return made_up_record(job.cells[0], job.seed, job.epochs) | {
+        "settings_hash": job.key,
+        "settings": job.settings.as_dict(),
+    }
 
 
 def at_work(folder, key):

@@ -197,6 +197,11 @@ class Settings:
     recipe: str = "default"
 
     @property
+    def has_network(self) -> bool:
+        """Whether its method trains one."""
+        return isinstance(self.method, Method)
+
+    @property
     def deep(self) -> Method:
         """The method as one that trains a network."""
         if not isinstance(self.method, Method):
@@ -223,6 +228,6 @@ class Settings:
             plain["data"]["candidates"] = sets_hash
         for name in ("device", "compile", "checkpoint_every", "memory_share"):
             del plain["train"][name]
-        if not isinstance(self.method, Method):  # no network, so nothing of how to train one
+        if not self.has_network:  # so nothing of how to train one
             plain = {"data": plain["data"], "method": plain["method"]}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,14 +1,20 @@
 """`concont reproduce`, each time as a process."""
 
+import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from concont.repro.ledger import Ledger
+from concont.repro.plan import cells_of
+from concont.repro.work import Sweep
 from processes import concont
+from repro.conftest import made_up_record
+from sweeps import at_work, tiny, wait_until
 
 
 def test_a_plan_is_shown_with_its_hours_and_nothing_is_run(tmp_path):
@@ -16,7 +22,8 @@ def test_a_plan_is_shown_with_its_hours_and_nothing_is_run(tmp_path):
         *("reproduce", "table4", "--dry-run", "--cells", "cifar10", "--folder", tmp_path / "r")
     )
     assert shown.returncode == 0, shown.stderr
-    assert "5 jobs, 0 done, 5 to run: about 0.2 GPU-hours" in shown.stdout
+    assert shown.stdout.startswith("5 jobs, 0 done, 5 to run\n")
+    assert shown.stdout.endswith("about 12 GPU-minutes\n")
     assert (
         "concont train --data cifar10 --recipe cifar10+wo-reg --labeled 0.1 --ambiguity 0.5 "
         "--seed 1 --epochs 60" in shown.stdout
@@ -43,11 +50,63 @@ def test_a_sweep_goes_on_where_it_was_and_runs_nothing_twice(tmp_path):
 @pytest.mark.slow
 def test_a_failed_job_is_reported_and_the_rest_go_on(tmp_path):
     words = ["reproduce", "table4", "--cells", "cifar10", "--folder", str(tmp_path)]
+    (tmp_path / "cifar10.npz").write_text("no data")
     shown = concont(*words, "--methods", "ConCont,w/o L_reg", "--root", str(tmp_path))
     assert shown.returncode == 1
     assert shown.stderr.count("failed: ") == 2
-    assert "2 of 2 jobs failed" in shown.stderr
+    assert "2 jobs failed" in shown.stderr
     assert "Traceback" not in shown.stderr
+
+
+def test_missing_data_is_said_once_before_anything_starts(tmp_path):
+    shown = concont("reproduce", "table1", "--root", tmp_path, "--folder", tmp_path / "r")
+    assert shown.returncode == 2
+    assert shown.stderr.startswith(f"error: cifar10 is not under {tmp_path}: ")
+    assert shown.stderr.count("\n") == 1
+    assert not (tmp_path / "r").exists()
+
+
+def test_the_next_ones_are_those_that_were_timed_on_this_device(tmp_path):
+    words = ["reproduce", "next", "--minutes", "4", "--dry-run", "--folder", tmp_path]
+    empty = concont(*words)
+    assert empty.returncode == 0, empty.stderr
+    assert "in 4 minutes: about 0 jobs" in empty.stdout
+    assert "some were never timed on cpu" in empty.stdout
+    cells = {c.q: c for c in cells_of("table1") if (c.method, c.labeled) == ("SSPL", 0.1)}
+    timed = made_up_record(
+        cells[0.1], epochs=None, seconds=100.0, environment={"device": "cpu", "clean": True}
+    )
+    Ledger(tmp_path / "ledger.sqlite").add([timed])
+    shown = concont(*words)
+    assert "in 4 minutes: about 2 jobs" in shown.stdout
+    assert shown.stdout.count("1.9 min  SSPL, cifar10, ") == 2
+
+
+@pytest.mark.slow
+def test_a_sweep_that_is_told_to_end_takes_its_training_along(tmp_path):
+    """As a scheduler tells it: one signal to the one process."""
+    code = (
+        "from pathlib import Path; from sweeps import tiny\n"
+        "from concont.cli import app, reproduce; from concont.repro.local import local\n"
+        "from concont.repro.sweep import run\n"
+        f"folder, jobs = Path({str(tmp_path)!r}), [tiny(1, 60)]\n"
+        "app.app = lambda: reproduce._follow(jobs, run(jobs, folder, local))\n"
+        "app.main()"
+    )
+    path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    sweep, job = Sweep(tmp_path), tiny(1, 60)
+    wait_until(lambda: len(sweep.run(job.key).metrics()) > 1)
+    process.terminate()
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (1, "stopped; the same command goes on where it was\n")
+    assert at_work(tmp_path, job.key) == {}
+    assert "go on with: concont train --resume" in sweep.log(job.key).read_text()
 
 
 @pytest.mark.slow
@@ -65,8 +124,8 @@ def test_an_interrupt_ends_it_in_one_line(tmp_path):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
-    assert process.returncode != 0
-    assert "Traceback" not in said
+    assert process.returncode == 1
+    assert said == "stopped; the same command goes on where it was\n"
     assert len(Ledger(tmp_path / "ledger.sqlite").records()) >= 1
 
 
@@ -77,7 +136,10 @@ WRONG = {
     "write data:share:q": ["table1", "--cells", "cifar10:ten"],
     "write whole numbers": ["table1", "--seeds", "one"],
     "next and --minutes go together": ["next"],
-    "no launcher 'moon'": ["table1", "--launcher", "moon"],
+    "no launcher 'moon'": ["table1", "--launcher", "moon", "--dry-run"],
+    "no cell in cifr100": ["table1", "--cells", "cifar10,cifr100"],
+    "there must be some": ["next", "--minutes", "-5"],
+    "--minutes nan": ["next", "--minutes", "nan"],
     "next runs on this machine": ["next", "--minutes", "5", "--launcher", "ray"],
 }
 

@@ -50,6 +50,15 @@ def test_records_are_filtered(folder):
     assert "60.00 %" in concont("--folder", folder).stdout
 
 
+def test_figures_are_drawn_without_a_run(folder, tmp_path):
+    """Of the two runs one counts for Figure 1."""
+    shown = concont("--figures", tmp_path / "drawn", "--folder", folder)
+    assert shown.returncode == 0, shown.stderr
+    paths = [tmp_path / "drawn" / f"figure1.{ending}" for ending in ("csv", "svg", "png")]
+    assert shown.stdout == "".join(f"drawn: {path}\n" for path in paths)
+    assert all(path.stat().st_size > 50 for path in paths)
+
+
 def test_duplicates_are_ignored(folder):
     again = concont("merge", folder.parent / "carried" / "1.json", "--folder", folder)
     assert again.stdout == "0 added, 1 known already\n"
@@ -60,7 +69,10 @@ def test_wrong_use_is_told_in_one_line(tmp_path):
         (["--against", "me"], "there is only the paper", 2),
         (["--table", "table1"], "--table goes with --against paper", 2),
         (["--against", "paper", "--table", "table8"], "no 'table8' in the paper", 2),
+        (["--against", "paper", "--data", "mnist"], "--data mnist: the paper has nothing", 2),
+        (["--method", "DPLL"], "no method 'DPLL'; there are concont, ", 2),
         (["merge", tmp_path / "none.json"], "no such file or folder", 1),
+        (["merge", tmp_path], "holds no finished run", 1),
     ):
         shown = concont(*words)
         assert shown.returncode == code

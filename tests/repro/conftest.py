@@ -1,6 +1,9 @@
 import pytest
 
+from concont.config import resolve
+from concont.engine.either import execute, prepare
 from concont.repro.plan import settings_of
+from concont.runs import RunFolder
 
 
 def made_up_record(cell, seed=1, epochs=60, accuracy=0.5, **more):
@@ -18,7 +21,7 @@ def made_up_record(cell, seed=1, epochs=60, accuracy=0.5, **more):
         "seed": seed,
         "epochs": epochs,
         "accuracy_last": accuracy,
-        "accuracy_best": accuracy,
+        "accuracy_best": min(1.0, accuracy + 0.04),
         "curve": [[epochs, accuracy]],
         "seconds": 10.0,
         "environment": {"device": "a GPU", "commit": "abc", "clean": True},
@@ -29,3 +32,13 @@ def made_up_record(cell, seed=1, epochs=60, accuracy=0.5, **more):
 @pytest.fixture
 def made_up():
     return made_up_record
+
+
+@pytest.fixture
+def run(tmp_path, toy_npz, toy_config):
+    """A finished run on a file of the user's own."""
+    toy_config["data"]["source"] = str(toy_npz)
+    folder = RunFolder(tmp_path / "runs" / "one")
+    for _ in execute(prepare(resolve(toy_config), folder)):
+        pass
+    return folder

@@ -38,6 +38,35 @@ def test_another_setting_under_the_same_recipe_does_not_count(made_up):
     assert compare([WHOLE], [record])[0]["ours_mean"] is None
 
 
+@pytest.mark.parametrize("seed", ["data", "train"])
+def test_both_seeds_must_be_the_runs(made_up, seed):
+    record = made_up(WHOLE)
+    record["settings"][seed]["seed"] = 7
+    assert compare([WHOLE], [record])[0]["ours_mean"] is None
+
+
+def test_what_a_recipe_is_called_does_not_matter(made_up):
+    """A run whose settings are a cell's, put together by hand."""
+    cell = PARTS[0]
+    record = made_up(cell, accuracy=0.4, recipe=WHOLE.recipe)
+    record["settings"]["recipe"] = WHOLE.recipe
+    row, other = compare([cell, WHOLE], [record])
+    assert (row["ours_mean"], other["ours_mean"]) == (40, None)
+
+
+def test_what_was_not_evaluated_or_cannot_be_read_leaves_a_blank(made_up):
+    records = [
+        made_up(WHOLE, accuracy_last=None, accuracy_best=None),
+        made_up(WHOLE, settings={"train": {"speed": 7}}),
+    ]
+    assert compare([WHOLE], records)[0]["ours_mean"] is None
+
+
+def test_of_two_records_of_one_run_the_first_counts(made_up):
+    records = [made_up(WHOLE, accuracy=0.5), made_up(WHOLE, accuracy=0.6)]
+    assert compare([WHOLE], records)[0]["ours_mean"] == 50
+
+
 def test_a_bound_needs_no_share(made_up):
     (cell,) = [c for c in cells_of("table3") if c.method == "Fully Supervised"]
     (row,) = compare([cell], [made_up(cell, accuracy=0.7)])

@@ -3,7 +3,17 @@
 import pytest
 
 from concont.config import resolve
-from concont.repro.estimate import EVALUATION, START, STEP, device_name, rates, seconds, steps_of
+from concont.repro.estimate import (
+    EVALUATION,
+    H200,
+    LOAD,
+    START,
+    TIMED,
+    device_name,
+    rates,
+    seconds,
+    steps_of,
+)
 from concont.repro.plan import cells_of, settings_of
 
 
@@ -21,19 +31,25 @@ def test_steps_are_those_that_runs_took():
     assert steps_of(of("cifar10+pico", labeled=2_560)) == 600
 
 
+def test_what_is_left_of_a_run_that_was_begun():
+    assert steps_of(of("cifar10"), done=50) == 1_950
+
+
 def test_time_is_start_steps_and_evaluations():
-    expected = START + 11_700 * STEP["concont", 256] + 12 * EVALUATION
-    assert seconds(of("cifar10")) == pytest.approx(expected)
-    assert seconds(of("cifar10"), {("concont", 256, "resnet18"): 1e-3}) == pytest.approx(
-        START + 11.7 + 12 * EVALUATION
+    concont = ("concont", 256, "resnet18")
+    expected = START + 11_700 * TIMED[concont] + 12 * EVALUATION
+    assert seconds(of("cifar10"), TIMED) == pytest.approx(expected)
+    assert seconds(of("cifar10"), {concont: 1e-3}, done=50, start=20.0) == pytest.approx(
+        20.0 + 1.95 + 2 * EVALUATION
     )
-    assert seconds(resolve({"data": {"source": "digits"}})) is None
-    assert seconds(of("cifar10+sspl")) > 0
+    assert seconds(of("cifar10"), {}) is None
+    assert seconds(resolve({"data": {"source": "digits"}}), TIMED) is None  # another network
+    assert seconds(of("cifar10+sspl"), TIMED) == LOAD + TIMED["sspl", 0, ""]
 
 
-def test_every_job_of_the_paper_can_be_timed():
+def test_every_job_of_the_paper_was_timed_on_an_h200():
     for cell in cells_of("all"):
-        assert seconds(settings_of(cell, 1, None)) > 0
+        assert seconds(settings_of(cell, 1, None), TIMED) > 0
 
 
 def test_rates_are_read_off_runs_of_the_same_device(made_up):
@@ -43,8 +59,30 @@ def test_rates_are_read_off_runs_of_the_same_device(made_up):
         made_up(cell, **took, seconds_by={"steps": 4.0}),
         made_up(cell, **took, seconds_by={"steps": 2.0}),
         made_up(cell, **took, seconds_by={"steps": 3.0}),
-        made_up(cell, **took, seconds_by={"steps": 9.0}, environment={"device": "another"}),
+        made_up(cell, **took, seconds_by={"steps": 1.0}, environment={"device": "another"}),
         made_up(cell),
     ]
-    assert rates(records, "a GPU") == {("concont", 256, "resnet18"): pytest.approx(0.02)}
+    concont = ("concont", 256, "resnet18")
+    assert rates(records, "a GPU") == {concont: pytest.approx(0.02)}
+    assert rates([], "a GPU") == {}
     assert isinstance(device_name(), str)
+
+
+def test_what_was_timed_on_an_h200_holds_there_unless_a_run_was_faster(made_up):
+    cell = cells_of("table4")[0]
+    assert rates([], H200) == TIMED
+    for took, expected in ((1.0, TIMED["concont", 256, "resnet18"]), (0.1, 1e-3)):
+        record = made_up(
+            cell,
+            steps=100,
+            batch_size=256,
+            seconds_by={"steps": took},
+            environment={"device": H200},
+        )
+        assert rates([record], H200)["concont", 256, "resnet18"] == pytest.approx(expected)
+
+
+def test_of_fits_without_a_network_the_slowest_counts(made_up):
+    cell = next(cell for cell in cells_of("table1") if cell.method == "SSPL")
+    records = [made_up(cell, epochs=None, seconds=took) for took in (5.0, 9.0, 7.0)]
+    assert rates(records, "a GPU") == {("sspl", 0, ""): 9.0}

@@ -36,7 +36,7 @@ def test_accuracy_against_share(tmp_path, made_up):
     assert len(rows) == 8
     (row,) = (r for r in rows if (r["method"], r["labeled"]) == ("ConCont", "0.5"))
     assert float(row["ours_mean"]) == pytest.approx(40)
-    assert (row["seeds"], row["epochs"]) == ("[1, 2]", "60")
+    assert (row["seeds"], row["epochs"]) == ("1 2", "60")
     ET.parse(paths[1])
     words = paths[1].read_text()  # Matplotlib leaves them as comments beside their outlines
     for word in ("ConCont", "DPLL", "test accuracy", "60 epochs"):
@@ -45,6 +45,19 @@ def test_accuracy_against_share(tmp_path, made_up):
     with Image.open(paths[2]) as picture:
         assert min(picture.size) >= 800
         assert len(np.unique(np.asarray(picture))) > 20
+
+
+def test_lines_are_of_one_length(tmp_path, made_up):
+    """The one that most points have, and of two such the longer."""
+    cells = {(c.method, c.labeled): c for c in cells_of("figure1")}
+    records = [made_up(cell, epochs=60) for (method, _), cell in cells.items() if method != "PiCO"]
+    records += [made_up(cells["ConCont", share], epochs=800) for share in (0.1, 1.0)]
+    rows = numbers(draw("figure1", records, tmp_path)[0])
+    assert {row["epochs"] for row in rows} == {"60"}
+    assert len(rows) == 8
+    more = [made_up(cell, epochs=800) for cell in list(cells.values())[:8]]
+    rows = numbers(draw("figure1", [*records, *more], tmp_path)[0])
+    assert ({row["epochs"] for row in rows}, len(rows)) == ({"800"}, 8)
 
 
 def test_thresholds_over_time(tmp_path, made_up):
@@ -90,7 +103,7 @@ def test_precision_against_recall(tmp_path, made_up):
         ("max_probability", "1.0", "0.5"),
     ]
     words = paths[1].read_text()
-    for word in ("p-score, q = 0.05", "maximum probability, q = 0.1", "40 %, 60 epochs"):
+    for word in ("p-score, q = 0.05", "highest probability in the set, q = 0.1", "40 %, 60 epochs"):
         assert word in words
 
 
@@ -111,7 +124,7 @@ def test_pseudo_labels_by_class(tmp_path, made_up):
         ("Vanilla", "1", "1", "1"),
     ]
     words = paths[1].read_text()
-    for word in ("adaptive", "fixed", "of these wrong", "60 epochs"):
+    for word in ("adaptive thresholds", "fixed thresholds", "wrong", "60 epochs"):
         assert word in words
 
 

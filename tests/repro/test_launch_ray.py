@@ -19,10 +19,10 @@ from concont.repro.record import write
 from concont.repro.sweep import run
 from concont.repro.work import Sweep
 from sweeps import (
-    CELL,
     assert_done_once,
     assert_told,
     at_work,
+    ended,
     lost_broken_left,
     tiny,
     wait_until,
@@ -85,13 +85,13 @@ def test_what_ray_gives_up_is_a_failed_job_and_what_is_left_is_ended(tmp_path, c
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_one_is_started_where_there_is_none(tmp_path, monkeypatch, made_up):
+def test_one_is_started_where_there_is_none(tmp_path, monkeypatch):
     job = tiny(1, 1)
-    write(Sweep(tmp_path).result(job.key), made_up(CELL))
+    write(Sweep(tmp_path).result(job.key), ended(job))
     monkeypatch.setenv("RAY_ADDRESS", "local")
     monkeypatch.chdir(tmp_path)
     (outcome,) = on_ray([job], Path("."), 1)
-    assert outcome.record == made_up(CELL)
+    assert outcome.record == ended(job)
     assert not ray.is_initialized()
 
 

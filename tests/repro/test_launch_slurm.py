@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import submitit
+from submitit.core.utils import FailedJobError
 
 from concont.errors import UsageError
 from concont.repro import launch_slurm
@@ -100,6 +101,11 @@ def test_what_slurm_is_asked_for(tmp_path, monkeypatch):
     assert TIMEOUT > 60
 
 
+def refuse(*words):
+    """What submitit raises where sbatch refuses."""
+    raise FailedJobError("sbatch: error: invalid partition\nand more")
+
+
 def test_what_cannot_be(tmp_path, monkeypatch):
     assert list(on_slurm([], tmp_path)) == []
     monkeypatch.setenv("PATH", "")
@@ -107,6 +113,9 @@ def test_what_cannot_be(tmp_path, monkeypatch):
         next(on_slurm([tiny(1, 1)], tmp_path))
     with pytest.raises(UsageError, match="--launcher slurm: .*'nosuch'"):
         next(on_local([tiny(1, 1)], tmp_path, 1, nosuch=1))
+    monkeypatch.setattr(submitit.AutoExecutor, "map_array", refuse)
+    with pytest.raises(UsageError, match="--launcher slurm: sbatch: error: invalid partition$"):
+        next(on_local([tiny(1, 1)], tmp_path))
     monkeypatch.setitem(sys.modules, "submitit", None)
     with pytest.raises(UsageError, match=r"needs submitit: pip install 'concont\[slurm\]'"):
         next(on_slurm([tiny(1, 1)], tmp_path))

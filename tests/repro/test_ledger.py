@@ -21,7 +21,7 @@ def test_a_run_enters_once_and_stays_as_it_was(tmp_path, made_up):
     assert ledger.add([{**first, "accuracy_last": 0.9}]) == 0
     assert ledger.records() == [first, second]
     assert ledger.records(seed=2) == ledger.records(recipe=second["recipe"]) == [second]
-    assert ledger.records(method="pico") == []
+    assert ledger.records(method="pico") == ledger.records(data="svhn") == []
     with pytest.raises(DataError, match="cannot be asked by colour"):
         ledger.records(colour="red")
 
@@ -44,6 +44,8 @@ def test_a_run_is_found_by_what_its_settings_mean_today(tmp_path, made_up):
     record["settings_hash"] = "before"
     ledger.add([record])
     assert list(ledger.finished()) == [key]
+    assert ledger.add([made_up(PART[0], accuracy=0.9)]) == 0  # the same run by its hash of today
+    assert ledger.records() == [record]
     strange = made_up(PART[1], settings={"train": {"speed": 7}}, settings_hash="strange")
     ledger.add([strange])
     assert list(ledger.finished()) == [key, "strange"]
@@ -63,7 +65,8 @@ def test_two_processes_may_add_at_once(tmp_path, made_up):
         "import json, sys; from pathlib import Path; from concont.repro.ledger import Ledger\n"
         "base = json.loads(sys.stdin.read())\n"
         "for n in range(int(sys.argv[2]), int(sys.argv[2]) + 40):\n"
-        "    Ledger(Path(sys.argv[1])).add([{**base, 'settings_hash': str(n)}])\n"
+        "    base['settings']['train']['seed'] = n\n"
+        "    Ledger(Path(sys.argv[1])).add([base])\n"
     )
     import json
 

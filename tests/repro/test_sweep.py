@@ -3,14 +3,16 @@
 import subprocess
 import time
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
-from concont.repro import sweep
+from concont.repro import local, sweep
+from concont.repro.estimate import LOAD, kind_of
 from concont.repro.ledger import Ledger
 from concont.repro.plan import BUDGETS, cells_of, plan
-from concont.repro.sweep import missing, run, run_within
-from concont.repro.work import Outcome, Sweep
+from concont.repro.sweep import Clock, fitting, missing, run, run_within
+from concont.repro.work import Outcome, Sweep, locked
 
 JOBS = plan([c for c in cells_of("table4") if c.data == "cifar10"], BUDGETS["short"])
 
@@ -45,26 +47,37 @@ class Fake:
     def __init__(self, monkeypatch, made_up, takes, start_up):
         self.began, self.ended, self.made_up = {}, {}, made_up
         self.takes = {job.key: seconds for job, seconds in zip(JOBS, takes, strict=False)}
+        fake = self
+
+        class Running(local.Running):
+            def __init__(self, folder, job):
+                with locked(folder, job.key, wait=False):  # as if it were held to the end
+                    self.sweep, self.job, self.began = folder, job, time.monotonic()
+                fake.began[job.key] = time.monotonic()
+                self.process = subprocess.Popen(["sleep", str(fake.takes[job.key])])
+
+            def poll(self):
+                if self.process.poll() is None:
+                    return None
+                fake.ended[self.job.key] = time.monotonic()
+                return Outcome(self.job.key, fake.made_up(self.job.cells[0]))
+
+            def close(self):
+                self.process.wait()
+
         monkeypatch.setattr(sweep, "START", start_up)
-        monkeypatch.setattr(sweep, "POLL", 0.01)
-        monkeypatch.setattr(sweep, "seconds", lambda settings, _: self.takes.get(settings.hash()))
-        monkeypatch.setattr(sweep, "start", self.start)
-        monkeypatch.setattr(sweep, "finish", self.finish)
+        monkeypatch.setattr(local, "POLL", 0.01)
+        monkeypatch.setattr(sweep, "seconds", self.seconds)
+        monkeypatch.setattr(local, "Running", Running)
 
-    def start(self, folder, arguments, key, lock):
-        self.began[key] = time.monotonic()
-        return subprocess.Popen(["sleep", str(self.takes[key])])
-
-    def finish(self, folder, key, code):
-        self.ended[key] = time.monotonic()
-        (job,) = (job for job in JOBS if job.key == key)
-        return Outcome(key, self.made_up(job.cells[0]))
+    def seconds(self, settings, timed, done, start):
+        return self.takes.get(settings.hash())
 
 
 def test_only_what_fits_is_started(tmp_path, made_up, monkeypatch):
     fake = Fake(monkeypatch, made_up, [0.3, 60.0, 0.3, None, 0.3], start_up=0.0)
     start = time.monotonic()
-    done = [outcome.key for outcome in run_within(JOBS, tmp_path, minutes=3 / 60)]
+    done = [outcome.key for outcome in run_within(JOBS, tmp_path, 3 / 60, {})]
     assert done == [JOBS[0].key, JOBS[2].key, JOBS[4].key]
     assert time.monotonic() - start < 20
     assert len(Ledger(Sweep(tmp_path).ledger).records()) == 3
@@ -73,7 +86,7 @@ def test_only_what_fits_is_started(tmp_path, made_up, monkeypatch):
 
 def test_the_next_one_starts_up_while_the_last_one_ends(tmp_path, made_up, monkeypatch):
     fake = Fake(monkeypatch, made_up, [1.0, 1.0, 1.0], start_up=0.5)
-    done = [outcome.key for outcome in run_within(JOBS[:3], tmp_path, minutes=1)]
+    done = [outcome.key for outcome in run_within(JOBS[:3], tmp_path, 1, {})]
     assert done == [job.key for job in JOBS[:3]]
     for last, following in pairwise(JOBS[:3]):
         early = fake.ended[last.key] - fake.began[following.key]
@@ -84,16 +97,99 @@ def test_the_next_one_starts_up_while_the_last_one_ends(tmp_path, made_up, monke
 
 def test_no_time_starts_nothing(tmp_path, made_up, monkeypatch):
     fake = Fake(monkeypatch, made_up, [1.0] * 5, start_up=0.5)
-    assert list(run_within(JOBS, tmp_path, minutes=0.5 / 60)) == []
+    assert list(run_within(JOBS, tmp_path, 0.5 / 60, {})) == []
     assert fake.began == {}
 
 
-def test_the_end_is_read_off_its_own_epochs(tmp_path):
-    folder = Sweep(tmp_path).run(JOBS[0].key)
-    folder.path.mkdir(parents=True)
-    running = sweep.Running(JOBS[0], lambda: None, 123.0)
-    assert sweep._ends(Sweep(tmp_path), running) == 123.0
-    for epoch in (5, 10):
+def test_what_another_does_is_left_to_it_and_the_deadline_stands(tmp_path, made_up, monkeypatch):
+    fake = Fake(monkeypatch, made_up, [0.3, 0.3, 0.3], start_up=0.0)
+    start = time.monotonic()
+    with locked(Sweep(tmp_path), JOBS[0].key):
+        done = [outcome.key for outcome in run_within(JOBS[:3], tmp_path, 2 / 60, {})]
+    assert done == [JOBS[1].key, JOBS[2].key]
+    assert JOBS[0].key not in fake.began
+    assert time.monotonic() - start < 3
+
+
+@pytest.fixture
+def clock(tmp_path, monkeypatch):
+    """A clock of ten minutes at 1,000 s, for jobs of 100 s, of which 40 to start up."""
+    monkeypatch.setattr(sweep.time, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr(sweep, "START", 40.0)
+    monkeypatch.setattr(sweep, "seconds", lambda settings, timed, done, start: 60 - done + start)
+    return Clock(Sweep(tmp_path), 10, {})
+
+
+def beside(job, ends):
+    return SimpleNamespace(job=job, began=990.0, ends=ends)
+
+
+def test_when_it_is_time(clock, monkeypatch):
+    monkeypatch.setattr(clock, "ends", lambda running: running.ends)
+    one, two, three = JOBS[:3]
+    assert clock.choose([two, three], []) is two
+    assert clock.choose([two], [beside(one, 1041.0)]) is None  # too early
+    assert clock.choose([two], [beside(one, 1040.0)]) is two
+    assert clock.choose([three], [beside(one, 1001.0), beside(two, 1001.0)]) is None
+    clock.starts[kind_of(two.settings)] = 10.0  # compiled by now
+    assert clock.choose([two], [beside(one, 1040.0)]) is None
+    assert clock.choose([two], [beside(one, 1010.0)]) is two
+
+
+def test_the_deadline_counts_from_when_it_would_start(clock, monkeypatch):
+    """A job beside another starts up to 40 s before that one ends."""
+    monkeypatch.setattr(clock, "ends", lambda running: running.ends)
+    clock.deadline = 1135.0
+    assert clock.choose([JOBS[1]], [beside(JOBS[0], 1076.0)]) is None
+    assert clock.choose([JOBS[1]], [beside(JOBS[0], 1040.0)]) is JOBS[1]
+    clock.deadline = 1099.0
+    assert clock.choose([JOBS[1]], []) is None
+    assert clock.choose([JOBS[1]], [beside(JOBS[0], 1040.0)]) is None
+
+
+def lines(clock, job, *epochs):
+    folder = clock.sweep.run(job.key)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    for epoch in epochs:
         folder.append_metrics({"epoch": epoch, "seconds": 50.0 + 2 * epoch})
-    left = sweep._ends(Sweep(tmp_path), running) - time.monotonic()
-    assert left == pytest.approx(2 * 50, abs=2)
+    return folder / "metrics.jsonl"
+
+
+def test_a_job_that_was_begun_needs_less(clock):
+    assert clock.needed(JOBS[0]) == 100
+    lines(clock, JOBS[0], 5, 50)
+    assert clock.needed(JOBS[0]) == 50
+    clock.deadline = 1060.0
+    assert clock.choose([JOBS[1], JOBS[0]], []) is JOBS[0]
+
+
+def test_the_end_is_read_off_its_own_epochs(clock, monkeypatch):
+    job, running = JOBS[0], beside(JOBS[0], None)
+    assert clock.choose([job], []) is job
+    assert clock.ends(running) == 1100.0  # as it was thought
+    path = lines(clock, job, 5)
+    assert clock.ends(running) == 1100.0
+    lines(clock, job, 10)
+    written = path.stat().st_mtime
+    monkeypatch.setattr(sweep.time, "time", lambda: written + 4)
+    assert clock.ends(running) == pytest.approx(1000 + 2 * 50 - 4)
+    monkeypatch.setattr(sweep.time, "time", lambda: written + 11)  # before this start of it
+    assert clock.ends(running) == 1100.0
+
+
+def test_starts_are_learned_from_the_last_one(clock, made_up):
+    record = made_up(JOBS[0].cells[0], seconds_by={"first_step": 8.0})
+    clock.learn(JOBS, Outcome(JOBS[1].key, failure="it broke"))
+    clock.learn(JOBS, Outcome(JOBS[1].key, made_up(JOBS[1].cells[0])))
+    assert clock.start(JOBS[0]) == 40
+    clock.learn(JOBS, Outcome(JOBS[0].key, record))
+    assert clock.start(JOBS[1]) == LOAD + 8
+    assert clock.needed(JOBS[1]) == 60 + LOAD + 8
+
+
+def test_what_would_fit(clock, tmp_path):
+    assert fitting(JOBS, tmp_path, 1, {}) == []
+    assert fitting(JOBS, tmp_path, 100 / 60, {}) == JOBS[:1]
+    assert fitting(JOBS, tmp_path, 160 / 60, {}) == JOBS[:2]  # the second one's start is hidden
+    lines(clock, JOBS[3], 50)
+    assert fitting(JOBS, tmp_path, 1, {}) == [JOBS[3]]

@@ -10,20 +10,15 @@ import time
 import pytest
 
 from concont.repro.plan import BUDGETS, cells_of, plan
-from concont.repro.record import NEEDED, key_of, read
+from concont.repro.record import Needed, key_of, of_run, read
 from concont.repro.work import Sweep, perform, perform_here
+from sweeps import tiny
 
-SETTINGS = ["--set", "train.checkpoint_every=0", "--set", "train.evaluate_every=1"]
-SETTINGS += ["--set", "model.width=4", "--device", "cpu"]
-EPOCHS = 6
-
-
-def words(epochs, *more):
-    return ["--data", "digits", "--epochs", str(epochs), *SETTINGS, *more]
+JOB = tiny(1, 6)
 
 
-def epochs_of(sweep, key):
-    return [line["epoch"] for line in sweep.run(key).metrics()]
+def epochs_of(sweep):
+    return [line["epoch"] for line in sweep.run(JOB.key).metrics()]
 
 
 def wait_until(condition, seconds=120):
@@ -33,46 +28,74 @@ def wait_until(condition, seconds=120):
         time.sleep(0.02)
 
 
-def call(epochs, key, folder):
+def call(folder):
     """`perform` in a process that can be killed."""
     code = "import sys, json; from concont.repro.work import perform\n"
     code += "perform(json.loads(sys.argv[1]), sys.argv[2], sys.argv[3])"
-    arguments = [json.dumps(words(epochs)), key, str(folder)]
+    arguments = [json.dumps(JOB.arguments), JOB.key, str(folder)]
     return subprocess.Popen([sys.executable, "-c", code, *arguments])
 
 
 def test_a_job_is_done_once_and_leaves_a_record(tmp_path):
-    first = perform(words(2), "job", str(tmp_path))
+    job, sweep = tiny(1, 2), Sweep(tmp_path)
+    first = perform(job.arguments, job.key, str(tmp_path))
     assert first.failure is None
     record = first.record
-    assert set(NEEDED) <= set(record)
+    assert set(Needed.model_fields) <= set(record)
     assert record["settings"]["train"]["epochs"] == 2
     assert [epoch for epoch, _ in record["curve"]] == [1, 2]
     assert record["curve"][-1][1] == record["accuracy_last"]
     assert len(record["thresholds"]) == 2
-    assert record["settings_hash"] == key_of(record)
+    assert record["settings_hash"] == key_of(record) == job.key
     assert str(tmp_path) not in json.dumps(record)
-    sweep = Sweep(tmp_path)
-    before = (sweep.run("job") / "summary.json").stat().st_mtime_ns
-    assert perform(words(2), "job", str(tmp_path)) == first
-    assert (sweep.run("job") / "summary.json").stat().st_mtime_ns == before
-    assert read(sweep.result("job")) == read(sweep.run("job").path) == [record]
-    sweep.result("job").write_text("{")
-    assert "cannot be read" in perform(words(2), "job", str(tmp_path)).failure
+    before = (sweep.run(job.key) / "summary.json").stat().st_mtime_ns
+    assert perform(job.arguments, job.key, str(tmp_path)) == first
+    assert (sweep.run(job.key) / "summary.json").stat().st_mtime_ns == before
+    assert read(sweep.result(job.key)) == [of_run(sweep.run(job.key))] == [record]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("{", "cannot be read"), ("[]", "is not the record"), ("other", "is not the record")],
+)
+def test_a_result_that_is_not_the_jobs_is_told(tmp_path, made_up, content, message):
+    path = Sweep(tmp_path).result(JOB.key)
+    path.parent.mkdir()
+    path.write_text(json.dumps(made_up(cells_of("table1")[0])) if content == "other" else content)
+    outcome = perform(JOB.arguments, JOB.key, str(tmp_path))
+    assert outcome.record is None
+    assert message in outcome.failure
 
 
 def test_a_job_that_fails_says_why(tmp_path):
-    outcome = perform(words(1, "--set", "train.batch_size=0"), "job", str(tmp_path))
+    words = [*JOB.arguments, "--set", "train.batch_size=0"]
+    outcome = perform(words, JOB.key, str(tmp_path))
     assert outcome.record is None
     assert "train.batch_size is 0" in outcome.failure
-    assert not Sweep(tmp_path).result("job").exists()
+    assert not Sweep(tmp_path).result(JOB.key).exists()
+
+
+@pytest.mark.parametrize("how", ["in a process", "here"])
+def test_any_trouble_is_the_jobs_own(tmp_path, how):
+    """A file where its folder should be, a folder where its log should be."""
+    sweep = Sweep(tmp_path)
+    if how == "here":
+        sweep.run(JOB.key).path.parent.mkdir()
+        sweep.run(JOB.key).path.write_text("in the way")
+        outcome = perform_here(JOB, tmp_path)
+    else:
+        sweep.log(JOB.key).mkdir(parents=True)
+        outcome = perform(JOB.arguments, JOB.key, str(tmp_path))
+    assert outcome.record is None
+    assert "Error: " in outcome.failure
+    assert "\n" not in outcome.failure
 
 
 @pytest.fixture
 def begun(tmp_path):
     """The folder of a sweep, the caller of its job, and the training process, well under way."""
-    caller = call(EPOCHS, "job", tmp_path)
-    wait_until(lambda: len(epochs_of(Sweep(tmp_path), "job")) >= 2)
+    caller = call(tmp_path)
+    wait_until(lambda: len(epochs_of(Sweep(tmp_path))) >= 2)
     (child,) = children(caller.pid)
     yield Sweep(tmp_path), caller, child
     caller.kill()
@@ -80,9 +103,9 @@ def begun(tmp_path):
 
 
 def assert_done_once(sweep):
-    outcome = perform(words(EPOCHS), "job", str(sweep.folder))
-    assert outcome.record["epochs"] == EPOCHS
-    assert epochs_of(sweep, "job") == list(range(1, EPOCHS + 1))
+    outcome = perform(JOB.arguments, JOB.key, str(sweep.folder))
+    assert outcome.record["epochs"] == 6
+    assert epochs_of(sweep) == list(range(1, 7))
 
 
 @pytest.mark.slow
@@ -90,7 +113,7 @@ def test_a_killed_training_goes_on(begun):
     sweep, caller, child = begun
     os.kill(child, signal.SIGKILL)
     caller.wait()
-    assert not sweep.result("job").exists()
+    assert not sweep.result(JOB.key).exists()
     assert_done_once(sweep)
 
 
@@ -101,12 +124,12 @@ def test_a_killed_caller_leaves_no_second_training(begun):
     caller.wait()
     os.kill(child, 0)  # it goes on
     assert_done_once(sweep)
-    assert sweep.log("job").read_text().count("test accuracy") == 1 + ended(sweep)
+    assert sweep.log(JOB.key).read_text().count("test accuracy") == 1 + ended(sweep)
 
 
 def ended(sweep):
     """The second call finds the run finished, which its log says once more."""
-    return sweep.log("job").read_text().count("is finished")
+    return sweep.log(JOB.key).read_text().count("is finished")
 
 
 def children(pid):

@@ -1,20 +1,21 @@
 """`concont reproduce`."""
 
+import math
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from concont.cli.app import app
-from concont.cli.results import FOLDER, Folder, show_cells
-from concont.errors import ConcontError, UsageError
+from concont.cli.results import FOLDER, Folder, show_cells, show_drawn
+from concont.errors import ConcontError, Interrupted, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Generator, Sequence
 
     from concont.repro.estimate import Rates
     from concont.repro.ledger import Ledger
-    from concont.repro.paper import Cell
     from concont.repro.plan import Job
     from concont.repro.work import Outcome
 
@@ -62,7 +63,6 @@ def reproduce(
     What is finished is never run again: a sweep that was stopped goes on where it was. `next` runs
     the most wanted missing jobs in the time that there is.
     """
-    from concont.repro.estimate import device_name, rates
     from concont.repro.launch import chosen, here
     from concont.repro.ledger import Ledger
     from concont.repro.plan import BUDGETS, cells_of, choose, most_wanted, plan
@@ -72,89 +72,126 @@ def reproduce(
     if budget not in BUDGETS:
         raise UsageError(f"no budget {budget!r}; there are {', '.join(BUDGETS)}")
     _refuse_beside_next(target == "next", minutes, launcher, parallel)
+    where = chosen(launcher, launcher_options or [])
+    where = here if budget == "smoke" and launcher == "local" else where
     wanted = cells_of("all" if target == "next" else target)
     wanted = choose(wanted, _names(methods), _names(cells))
     jobs = plan(wanted, BUDGETS[budget], _numbers(seeds), root)
     ledger = Ledger(Sweep(folder).ledger)
     left = missing(jobs, ledger)
-    left = most_wanted(left) if target == "next" else left
-    measured = rates(ledger.records(), device_name())
-    _show_plan(jobs, left, measured, dry_run)
+    typer.echo(f"{_count(jobs)}, {len(jobs) - len(left)} done, {len(left)} to run")
     if BUDGETS[budget].stands_in:
         typer.echo("digits stand in for the paper's data")
-    if dry_run:
-        return
-    where = chosen(launcher, launcher_options or [])
-    where = here if budget == "smoke" and launcher == "local" else where
+    timed = _timed(ledger, target == "next")
     if minutes is None:
+        _show_times(left, timed, dry_run)
         outcomes = run(left, folder, where, parallel)
     else:
-        outcomes = run_within(left, folder, minutes, measured)
+        left = most_wanted(left)
+        _show_fitting(left, folder, minutes, timed, dry_run)
+        outcomes = run_within(left, folder, minutes, timed)
+    if dry_run:
+        return
+    _find_data(left if launcher == "local" else [], root)
     failed = _follow(left, outcomes)
     if target != "next":
         shown = list(dict.fromkeys(cell for job in jobs for cell in job.cells))
         show_cells(shown, ledger)
-        _draw(shown, ledger, folder)
+        show_drawn([cell.table for cell in shown], ledger, folder / "figures")
     if failed:
-        raise ConcontError(f"{failed} of {len(left)} jobs failed; their output is under {folder}")
+        raise ConcontError(f"{_count(failed)} failed; their output is under {folder}")
 
 
 def _refuse_beside_next(asked: bool, minutes: float | None, launcher: str, parallel: int) -> None:
     if asked != (minutes is not None):
         raise UsageError("next and --minutes go together: concont reproduce next --minutes 25")
+    if minutes is not None and not 0 < minutes < math.inf:
+        raise UsageError(f"--minutes {minutes:g}: there must be some")
     if asked and (launcher, parallel) != ("local", 1):
         raise UsageError("next runs on this machine: leave out --launcher and --parallel")
 
 
-def _draw(cells: "Sequence[Cell]", ledger: "Ledger", folder: Path) -> None:
-    """The figures to which these cells belong, as far as the ledger has them."""
-    from concont.repro.figures import FIGURES, draw
+def _timed(ledger: "Ledger", here_alone: bool) -> "Rates":
+    """Of runs on this device, and to plan with, of one H200."""
+    from concont.repro.estimate import TIMED, device_name, rates
 
-    wanted = {cell.table for cell in cells}
-    for name, figure in FIGURES.items():
-        if figure.target in wanted:
-            try:
-                paths = draw(name, ledger.records(), folder / "figures")
-            except UsageError as error:  # the results are there all the same
-                typer.echo(f"not drawn: {error}", err=True)
-                return
-            for path in paths:
-                typer.echo(f"drawn: {path}")
+    found = rates(ledger.records(), device_name())
+    return found if here_alone else {**TIMED, **found}
 
 
-def _follow(left: "Sequence[Job]", outcomes: "Iterable[Outcome]") -> int:
-    """Tell how each job ended; how many failed."""
+def _find_data(jobs: "Sequence[Job]", root: str | None) -> None:
+    """Missing data is said once, before anything starts."""
+    from concont.data.named import NAMED, default_root, look_for
+
+    for source in dict.fromkeys(job.settings.data.source for job in jobs):
+        if source in NAMED:
+            look_for(source, Path(root) if root else default_root())
+
+
+def _show_fitting(
+    jobs: "Sequence[Job]", folder: Path, minutes: float, timed: "Rates", in_full: bool
+) -> None:
+    """What fits into the time."""
+    from concont.repro.estimate import device_name, kind_of
+    from concont.repro.sweep import fitting
+
+    fit = fitting(jobs, folder, minutes, timed)
+    typer.echo(f"in {minutes:g} minutes: about {_count(fit)}")
+    if in_full:
+        _list(fit, timed)
+    if any(kind_of(job.settings) not in timed for job in jobs):
+        typer.echo(
+            f"some were never timed on {device_name()} and are left alone; a run of the method "
+            "that `concont reproduce` ends here times it"
+        )
+
+
+def _show_times(jobs: "Sequence[Job]", timed: "Rates", in_full: bool) -> None:
+    """The GPU time of these."""
+    from concont.repro.estimate import seconds
+
+    times = [seconds(job.settings, timed) for job in jobs]
+    total, unknown = sum(t for t in times if t is not None), sum(t is None for t in times)
+    if in_full:
+        _list(jobs, timed)
+    if total:
+        rest = f", and {unknown} never timed" if unknown else ""
+        long = f"{total / 3600:.1f} GPU-hours" if total >= 3600 else f"{total / 60:.0f} GPU-minutes"
+        typer.echo(f"about {long}{rest}")
+
+
+def _list(jobs: "Sequence[Job]", timed: "Rates") -> None:
+    from concont.repro.estimate import seconds
+
+    for job in jobs:
+        time = seconds(job.settings, timed)
+        took = "not timed yet" if time is None else f"{time / 60:.1f} min"
+        command = " ".join(["concont train", *job.arguments])
+        typer.echo(f"{job.key}  {took:>13}  {job.name}\n    {command}")
+
+
+def _follow(left: "Sequence[Job]", outcomes: "Generator[Outcome, None, None]") -> "list[Outcome]":
+    """Tell how each job ended; those that failed. Stopped, it stops what is under way."""
     from concont.display import percent
+    from concont.signals import Stopped, stop_requests
 
-    names, failed = {job.key: job.name for job in left}, 0
-    for outcome in outcomes:
-        if outcome.record is None:
-            failed += 1
-            typer.echo(f"failed: {names[outcome.key]}: {outcome.failure}", err=True)
-        else:
-            found = percent(outcome.record["accuracy_last"])
-            typer.echo(f"{names[outcome.key]}: {found}, {outcome.record['seconds']:.0f} s")
+    names, failed = {job.key: job.name for job in left}, []
+    try:
+        with stop_requests(at_once=True), closing(outcomes):
+            for outcome in outcomes:
+                if outcome.record is None:
+                    failed.append(outcome)
+                    typer.echo(f"failed: {names[outcome.key]}: {outcome.failure}", err=True)
+                else:
+                    found = percent(outcome.record["accuracy_last"])
+                    typer.echo(f"{names[outcome.key]}: {found}, {outcome.record['seconds']:.0f} s")
+    except Stopped:
+        raise Interrupted("stopped; the same command goes on where it was") from None
     return failed
 
 
-def _show_plan(
-    jobs: "Sequence[Job]", left: "Sequence[Job]", measured: "Rates", in_full: bool
-) -> None:
-    from concont.repro.estimate import seconds
-
-    times = [seconds(job.settings, measured) for job in left]
-    known = sum(time for time in times if time is not None)
-    unknown = sum(time is None for time in times)
-    if in_full:
-        for job, time in zip(left, times, strict=True):
-            took = "not timed yet" if time is None else f"{time / 60:.1f} min"
-            command = " ".join(["concont train", *job.arguments])
-            typer.echo(f"{job.key}  {took:>13}  {job.name}\n    {command}")
-    rest = f" and {unknown} that were never timed" if unknown else ""
-    typer.echo(
-        f"{len(jobs)} jobs, {len(jobs) - len(left)} done, {len(left)} to run: about "
-        f"{known / 3600:.1f} GPU-hours{rest}"
-    )
+def _count(jobs: "Sequence[object]") -> str:
+    return "1 job" if len(jobs) == 1 else f"{len(jobs)} jobs"
 
 
 def _names(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from concont.cli.app import app, wide_console
 from concont.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from concont.repro.ledger import Ledger
     from concont.repro.paper import Cell
@@ -36,15 +36,26 @@ def results(
     seed: Annotated[int | None, typer.Option(help="Only this seed.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Only runs of this length.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="All that is known, as JSON.")] = False,
+    figures: Annotated[
+        Path | None, typer.Option(help="Draw the figures that these runs give, into this folder.")
+    ] = None,
     folder: Folder = FOLDER,
 ) -> None:
     """Show finished runs, or the paper's tables with ours beside them."""
     if context.invoked_subcommand is not None:
         return
+    from concont.config import every_method
     from concont.repro.ledger import Ledger
     from concont.repro.work import Sweep
 
     ledger = Ledger(Sweep(folder).ledger)
+    if figures is not None:
+        from concont.repro.plan import TARGETS
+
+        show_drawn(TARGETS, ledger, figures)
+        return
+    if method is not None and method not in every_method():
+        raise UsageError(f"no method {method!r}; there are {', '.join(every_method())}")
     filters = {"method": method, "recipe": recipe, "data": data, "seed": seed, "epochs": epochs}
     if against is None:
         if table is not None:
@@ -56,22 +67,25 @@ def results(
     from concont.repro.plan import cells_of
 
     cells = [c for c in cells_of(table or "all") if data in (None, c.data)]
+    if not cells:
+        raise UsageError(f"--data {data}: the paper has nothing of it there")
     show_cells(cells, ledger, as_json, **filters)
 
 
 @group.command()
 def merge(
     sources: Annotated[
-        list[Path], typer.Argument(help="Records (.json), run folders, or folders of them.")
+        list[Path],
+        typer.Argument(help="Records (.json), ledgers, run folders, sweeps, or folders of them."),
     ],
     folder: Folder = FOLDER,
 ) -> None:
     """Take results from elsewhere into the ledger; those that are there already are left out."""
     from concont.repro.ledger import Ledger
-    from concont.repro.record import read
+    from concont.repro.merge import collect
     from concont.repro.work import Sweep
 
-    records = [record for source in sources for record in read(source)]
+    records = [record for source in sources for record in collect(source)]
     added = Ledger(Sweep(folder).ledger).add(records)
     typer.echo(f"{added} added, {len(records) - added} known already")
 
@@ -101,6 +115,22 @@ def show_cells(
         wide_console().print(shown)
 
 
+def show_drawn(tables: "Iterable[str]", ledger: "Ledger", folder: Path) -> None:
+    """Draw the figures of these tables, as far as the ledger has them."""
+    from concont.repro.figures import FIGURES, draw
+
+    wanted = set(tables)
+    for name, figure in FIGURES.items():
+        if figure.target in wanted:
+            try:
+                paths = draw(name, ledger.records(), folder)
+            except UsageError as error:  # the results are there all the same
+                typer.echo(f"not drawn: {error}", err=True)
+                return
+            for path in paths:
+                typer.echo(f"drawn: {path}")
+
+
 def _words(row: dict[str, Any]) -> list[str]:
     share = "" if row["labeled"] is None else f"{row['labeled']:.0%}"
     q = "" if row["q"] is None else f"{row['q']:g}"
@@ -124,6 +154,7 @@ def _show_records(records: "Sequence[dict[str, Any]]", as_json: bool) -> None:
     from rich.table import Table
 
     from concont.display import percent
+    from concont.repro.record import key_of
 
     shown = Table()
     for column in ("settings", "recipe", "share", "q", "seed", "epochs", "last", "best", "s", "on"):
@@ -132,7 +163,7 @@ def _show_records(records: "Sequence[dict[str, Any]]", as_json: bool) -> None:
         where = r["environment"]
         source = f"{where.get('device')}, {where.get('commit')}"
         shown.add_row(
-            *(str(r[k]) for k in ("settings_hash", "recipe", "labeled", "ambiguity", "seed")),
+            *(key_of(r), *(str(r[k]) for k in ("recipe", "labeled", "ambiguity", "seed"))),
             *(str(r["epochs"] or ""), percent(r["accuracy_last"]), percent(r["accuracy_best"])),
             *(f"{r['seconds']:.0f}", source if where.get("clean") else f"{source}, not clean"),
         )

@@ -2,39 +2,44 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from statistics import mean, stdev
 from typing import Any
 
 from concont.repro.paper import Cell
 from concont.repro.plan import settings_of
-from concont.repro.record import Record, key_of
+from concont.repro.record import Record, settings_in
+from concont.settings import Settings
+
+Runs = dict[int, dict[int, Record]]  # by epochs, 0 where there are none, then by seed
 
 
 def compare(cells: Sequence[Cell], records: Iterable[Record]) -> list[dict[str, Any]]:
-    """A row a cell; where ours ran at several lengths, the longest.
+    """A row a cell; where ours ran at several lengths, the longest."""
+    found = runs_of(cells, records)
+    return [_row(cell, found[cell][max(found[cell])] if found[cell] else {}) for cell in cells]
 
-    A record counts for a cell if its settings are the cell's own, as a hash of all of them says,
-    apart from seed and epochs: no run with another setting gets into a table.
+
+def runs_of(cells: Sequence[Cell], records: Iterable[Record]) -> dict[Cell, Runs]:
+    """The records that count for each cell.
+
+    A record does if all of its settings are the cell's own, seed and epochs apart, whatever its
+    recipe is called: no run with another setting gets into a table. Of two the first counts.
     """
-    by_recipe: dict[str, list[tuple[str, Record]]] = defaultdict(list)
+    found: dict[str, Runs] = defaultdict(lambda: defaultdict(dict))
     for record in records:
-        by_recipe[record["recipe"]].append((key_of(record), record))
-    return [_row(cell, _runs(cell, by_recipe[cell.recipe])) for cell in cells]
+        settings = settings_in(record)
+        if settings is None or record["accuracy_last"] is None:
+            continue
+        if settings.data.seed == settings.train.seed == record["seed"]:
+            runs = found[_apart_from_seed_and_length(settings)]
+            runs[record["epochs"] or 0].setdefault(record["seed"], record)
+    return {c: found.get(_apart_from_seed_and_length(settings_of(c, 1, None)), {}) for c in cells}
 
 
-def runs_of(cell: Cell, records: Iterable[Record]) -> dict[int, Record]:
-    """By seed, the records that count for a cell."""
-    own = [record for record in records if record["recipe"] == cell.recipe]
-    return _runs(cell, [(key_of(record), record) for record in own])
-
-
-def _runs(cell: Cell, candidates: Sequence[tuple[str, Record]]) -> dict[int, Record]:
-    by_length: dict[int, dict[int, Record]] = defaultdict(dict)
-    for key, record in candidates:
-        epochs, seed = record.get("epochs"), record["seed"]
-        if record["accuracy_last"] is not None and settings_of(cell, seed, epochs).hash() == key:
-            by_length[epochs or 0][seed] = record
-    return by_length[max(by_length)] if by_length else {}
+def _apart_from_seed_and_length(settings: Settings) -> str:
+    data, train = replace(settings.data, seed=1), replace(settings.train, seed=1, epochs=1)
+    return replace(settings, data=data, train=train).hash()
 
 
 def _row(cell: Cell, chosen: dict[int, Record]) -> dict[str, Any]:
@@ -50,6 +55,6 @@ def _row(cell: Cell, chosen: dict[int, Record]) -> dict[str, Any]:
         "ours_mean": round(mean(found), 4) if found else None,
         "ours_std": round(stdev(found), 4) if len(found) > 1 else None,
         "seeds": sorted(chosen) or None,
-        "epochs": next((record.get("epochs") for record in chosen.values()), None),
+        "epochs": next((record["epochs"] for record in chosen.values()), None),
         "recipe": cell.recipe,
     }

@@ -6,63 +6,78 @@ from collections.abc import Iterable
 from concont.data.named import NAMED
 from concont.repro.record import Record
 from concont.settings import Settings
-from concont.types import Method
+
+Kind = tuple[str, int, str]  # method, batch, network; of a method without one: its name, 0, ""
+Rates = dict[Kind, float]  # seconds a step; without a network, of the whole fit
 
 DIGITS = 1_437  # training images of the data set that stands in
-# Seconds a step, by method and batch: benchmarks/results/methods-h200.json, and the sixty epochs
-# of cifar10-methods-60-epochs.json for DPLL's own batch.
-STEP = {
-    ("concont", 256): 6.07e-3,
-    ("dpll", 256): 8.80e-3,
-    ("dpll", 64): 6.2e-3,
-    ("pico", 256): 4.90e-3,
-    ("lws", 256): 4.80e-3,
-    ("partial", 256): 3.65e-3,
-    ("proden", 256): 3.65e-3,
-    ("supervised", 256): 3.60e-3,
+H200 = "NVIDIA H200"
+# benchmarks/results/methods-h200.json, and the sixty epochs of cifar10-methods-60-epochs.json for
+# DPLL's own batch; ledger.json for what has no network.
+TIMED: Rates = {
+    ("concont", 256, "resnet18"): 6.07e-3,
+    ("dpll", 256, "resnet18"): 8.80e-3,
+    ("dpll", 64, "resnet18"): 6.2e-3,
+    ("pico", 256, "resnet18"): 4.90e-3,
+    ("lws", 256, "resnet18"): 4.80e-3,
+    ("partial", 256, "resnet18"): 3.65e-3,
+    ("proden", 256, "resnet18"): 3.65e-3,
+    ("supervised", 256, "resnet18"): 3.60e-3,
+    ("sspl", 0, ""): 7.0,
+    ("parm", 0, ""): 130.0,
 }
-START = 75.0  # seconds until the first step is done, with nothing compiled before
+LOAD = 15.0  # seconds until a process has the data and begins
+START = 75.0  # seconds until its first step is done, with nothing compiled before
 EVALUATION = 0.15
-FIT = {"sspl": 15.0, "parm": 180.0}  # without a network, start and features included
-
-Rates = dict[tuple[str, int, str], float]
 
 
-def steps_of(settings: Settings) -> int:
-    """Optimiser steps of the whole run."""
+def kind_of(settings: Settings) -> Kind:
+    """Runs of a kind take the same time for a step, and share what was compiled for it."""
+    if not settings.has_network:
+        return settings.method.name, 0, ""
+    return settings.method.name, settings.train.batch_size, settings.model.name
+
+
+def steps_of(settings: Settings, done: int = 0) -> int:
+    """Optimiser steps of the whole run, or of what is left when so many epochs are done."""
     source, known = settings.data.source, settings.data.labeled
     used = NAMED[source].n_train if source in NAMED else DIGITS
     if known is not None and not settings.data.unlabeled:
         used = round(known * used if known <= 1 else known)
-    return settings.train.epochs * max(1, used // settings.train.batch_size)
+    return (settings.train.epochs - done) * max(1, used // settings.train.batch_size)
 
 
 def rates(records: Iterable[Record], device: str) -> Rates:
-    """Seconds a step on this device, by method, batch and network: of several runs the fastest.
+    """What was timed on this device: of several runs the fastest, or without a network the slowest.
 
-    What else was on the device can only have made the others slower.
+    What else was on the device can only have made a step slower; a fit depends on the data.
     """
-    found: Rates = {}
+    found: Rates = dict(TIMED) if device == H200 else {}
     for record in records:
-        spent = (record.get("seconds_by") or {}).get("steps")
-        if record["environment"].get("device") == device and spent and record.get("steps"):
-            network = record["settings"]["model"]["name"]
-            key = (record["method"], record["batch_size"], network)
+        method, spent = record["method"], (record.get("seconds_by") or {}).get("steps")
+        if record["environment"].get("device") != device:
+            continue
+        if record["epochs"] is None:
+            key = (method, 0, "")
+            found[key] = max(record["seconds"], found.get(key, 0.0))
+        elif spent and record.get("steps"):
+            key = (method, record["batch_size"], record["settings"]["model"]["name"])
             found[key] = min(spent / record["steps"], found.get(key, math.inf))
     return found
 
 
-def seconds(settings: Settings, measured: Rates | None = None) -> float | None:
-    """Of the whole run, its start included; None where nothing like it was ever timed."""
-    method, batch = settings.method.name, settings.train.batch_size
-    if not isinstance(settings.method, Method):
-        return FIT[method]
-    own = (measured or {}).get((method, batch, settings.model.name))
-    step = own or (STEP.get((method, batch)) if settings.model.name == "resnet18" else None)
-    if step is None:
+def seconds(settings: Settings, timed: Rates, done: int = 0, start: float = START) -> float | None:
+    """Of what is left after so many epochs, with the start; None where nothing like it was timed.
+
+    start: seconds until the first step is done.
+    """
+    pace = timed.get(kind_of(settings))
+    if pace is None:
         return None
-    evaluations = -(-settings.train.epochs // settings.train.evaluate_every)
-    return START + steps_of(settings) * step + evaluations * EVALUATION
+    if not settings.has_network:
+        return LOAD + pace
+    evaluations = -(-(settings.train.epochs - done) // settings.train.evaluate_every)
+    return start + steps_of(settings, done) * pace + evaluations * EVALUATION
 
 
 def device_name() -> str:

@@ -1,6 +1,7 @@
 """The paper's figures and our own, drawn from the ledger: SVG and PNG, with the numbers in CSV."""
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,23 +14,21 @@ from concont.repro.plan import cells_of
 from concont.repro.record import Record
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Rows = list[dict[str, Any]]
 MARKS = {"ConCont": "o-", "DPLL": "s--", "PiCO": "^:"}
-# Thresholds that move and thresholds that do not.
-_BALANCED = tuple(
-    cell
-    for cell in cells_of("table5")
-    if cell.data == "cifar10" and cell.method in ("Adaptive", "Vanilla")
-)
+BALANCED = {"Adaptive": "adaptive", "Vanilla": "fixed"}  # rows of Table 5
+GREYS = ("C0", "0.6")  # told apart without colour too
+MARKERS = "osD^v<>Pp*"
 
 
 def draw(name: str, records: Iterable[Record], folder: Path) -> list[Path]:
     """The files of a figure; none where the ledger has nothing for it."""
     drawing = FIGURES[name]
-    rows = list(drawing.numbers(records))
+    rows = list(drawing.numbers(list(records)))
     if not rows:
         return []
     folder.mkdir(parents=True, exist_ok=True)
@@ -39,18 +38,24 @@ def draw(name: str, records: Iterable[Record], folder: Path) -> list[Path]:
         writer.writeheader()
         writer.writerows(rows)
     figure = _figure()
-    drawing.paint(rows, figure.add_subplot())
+    axes = figure.add_subplot()
+    drawing.paint(rows, axes)
+    axes.set_title(f"{drawing.title}, {rows[0]['epochs']} epochs", fontsize="medium")
+    axes.spines[["top", "right"]].set_visible(False)
     for path in paths[1:]:
         figure.savefig(path, dpi=200)
     return paths
 
 
-def shares(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+def shares(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """Figure 1: accuracy against the share of images with candidate sets."""
-    for row in compare(cells_of("figure1"), records):
-        if row["ours_mean"] is not None:
-            kept = ("method", "labeled", "q", "ours_mean", "ours_std", "seeds", "epochs")
-            yield {name: row[name] for name in kept}
+    for cell, runs in _of_one_length(cells_of("figure1"), records):
+        (row,) = compare([cell], runs)
+        yield {
+            **{name: row[name] for name in ("method", "labeled", "q", "ours_mean", "ours_std")},
+            "seeds": " ".join(map(str, row["seeds"])),
+            "epochs": row["epochs"],
+        }
 
 
 def _paint_shares(rows: Rows, axes: "Axes") -> None:
@@ -71,12 +76,11 @@ def _paint_shares(rows: Rows, axes: "Axes") -> None:
     axes.minorticks_off()
     axes.set_xlabel("images with candidate sets, %")
     axes.set_ylabel("test accuracy, %")
-    axes.set_title(f"CIFAR-10, q = 0.5, {_lengths(rows)}")
     axes.legend(frameon=False)
 
 
-def curves(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-    """Precision against recall of right pseudo-labels, by p-score and by highest probability."""
+def curves(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+    """Precision against recall of right pseudo-labels, by p-score and by their probability."""
     for cell, record in _one_each(cells_of("figure-pr"), records, "verdict"):
         start = {"q": cell.q, "epochs": record["epochs"], "seed": record["seed"]}
         for score, values in record["verdict"]["precision"].items():
@@ -86,7 +90,7 @@ def curves(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _paint_curves(rows: Rows, axes: "Axes") -> None:
-    names = {"p_score": "p-score", "max_probability": "maximum probability"}
+    names = {"p_score": "p-score", "max_probability": "highest probability in the set"}
     for number, q in enumerate(sorted({row["q"] for row in rows})):
         for score, style in (("p_score", "-"), ("max_probability", "--")):
             line = [r for r in rows if (r["q"], r["score"]) == (q, score)]
@@ -94,18 +98,17 @@ def _paint_curves(rows: Rows, axes: "Axes") -> None:
                 [100 * r["recall"] for r in line],
                 [100 * r["precision"] for r in line],
                 style,
-                color=f"C{number}",
+                color=GREYS[number],
                 label=f"{names[score]}, q = {q}",
             )
     axes.set_xlabel("recall, %")
     axes.set_ylabel("precision, %")
-    axes.set_title(f"CIFAR-100, 40 %, {_lengths(rows)}")
     axes.legend(frameon=False)
 
 
-def pseudo_labels(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+def pseudo_labels(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """The pseudo-labels of each class at the end, thresholds adaptive and fixed, on CIFAR-10."""
-    for cell, record in _one_each(_BALANCED, records, "verdict"):
+    for cell, record in _one_each(_balanced(), records, "verdict"):
         start = {"method": cell.method, "epochs": record["epochs"], "seed": record["seed"]}
         names = ("pseudo_labels", "confident", "confident_right")
         columns = [record["verdict"][name] for name in names]
@@ -114,30 +117,29 @@ def pseudo_labels(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _paint_pseudo_labels(rows: Rows, axes: "Axes") -> None:
-    for k, (method, label) in enumerate((("Adaptive", "adaptive"), ("Vanilla", "fixed"))):
+    from matplotlib.patches import Patch
+
+    shown = []
+    for k, (method, name) in enumerate(BALANCED.items()):
         bars = [r for r in rows if r["method"] == method]
         places = [r["class"] + 0.4 * k - 0.2 for r in bars]
-        axes.bar(places, [r["confident"] for r in bars], 0.4, label=label if bars else None)
-        axes.bar(
-            places,
-            [r["confident"] - r["confident_right"] for r in bars],
-            0.4,
-            [r["confident_right"] for r in bars],
-            color="none",
-            edgecolor="black",
-            hatch="////",
-            label="of these wrong" if k == 0 else None,
-        )
+        right = [r["confident_right"] for r in bars]
+        wrong = [r["confident"] - r["confident_right"] for r in bars]
+        look: dict[str, Any] = {"facecolor": GREYS[k], "edgecolor": "black", "linewidth": 0.5}
+        axes.bar(places, right, 0.4, **look)
+        axes.bar(places, wrong, 0.4, right, **{**look, "facecolor": "white", "hatch": "/////"})
+        if bars:
+            shown.append(Patch(**look, label=f"{name} thresholds"))
+    shown.append(Patch(facecolor="white", edgecolor="black", hatch="/////", label="wrong"))
     axes.set_xticks(sorted({r["class"] for r in rows}))
     axes.set_xlabel("class")
     axes.set_ylabel("confident pseudo-labels")
-    axes.set_title(f"CIFAR-10, 10 %, q = 0.5, {_lengths(rows)}")
-    axes.legend(frameon=False, ncols=3, fontsize="small")
+    _legend_below(axes, shown)
 
 
-def thresholds(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+def thresholds(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """The thresholds of each class over time, adaptive and fixed, on CIFAR-10."""
-    for cell, record in _one_each(_BALANCED, records, "thresholds"):
+    for cell, record in _one_each(_balanced(), records, "thresholds"):
         start = {"method": cell.method, "epochs": record["epochs"], "seed": record["seed"]}
         for epoch, values in record["thresholds"]:
             for number, value in enumerate(values):
@@ -145,53 +147,86 @@ def thresholds(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _paint_thresholds(rows: Rows, axes: "Axes") -> None:
-    for number in sorted({row["class"] for row in rows}):
-        for method, style in (("Adaptive", "-"), ("Vanilla", ":")):
+    for method, style in (("Vanilla", ":"), ("Adaptive", "-")):
+        lines: dict[tuple[tuple[int, float], ...], list[int]] = {}  # equal ones are drawn once
+        for number in sorted({r["class"] for r in rows if r["method"] == method}):
             line = [r for r in rows if (r["method"], r["class"]) == (method, number)]
+            lines.setdefault(tuple((r["epoch"], r["threshold"]) for r in line), []).append(number)
+        for k, (points, classes) in enumerate(lines.items()):
+            epochs, values = zip(*points, strict=True)
+            name = "fixed" if len(classes) > 1 else f"class {classes[0]}"
+            mark = MARKERS[k % len(MARKERS)] if method == "Adaptive" else ""
+            color = "black" if method == "Vanilla" else f"C{classes[0] % 10}"
             axes.plot(
-                [r["epoch"] for r in line],
-                [r["threshold"] for r in line],
-                style,
-                color=f"C{number % 10}",
-                label=f"class {number}" if method == "Adaptive" and line else None,
+                epochs,
+                values,
+                f"{mark}{style}",
+                color=color,
+                markersize=4,
+                markevery=max(1, len(points) // 8),
+                label=name,
             )
     axes.set_xlabel("epoch")
     axes.set_ylabel("threshold")
-    axes.set_title(f"CIFAR-10, 10 %, q = 0.5, {_lengths(rows)}; dotted: fixed")
-    axes.legend(frameon=False, fontsize="small", ncols=2)
+    _legend_below(axes)
+
+
+def _legend_below(axes: "Axes", shown: "Sequence[Artist] | None" = None) -> None:
+    handles = axes.get_legend_handles_labels()[0] if shown is None else shown
+    axes.legend(
+        handles=handles,
+        frameon=False,
+        fontsize="small",
+        ncols=4,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.15),
+    )
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """Of which target, from which numbers, and how."""
+    """Of which target, called what, from which numbers, and how."""
 
     target: str
-    numbers: Callable[[Iterable[Record]], Iterator[dict[str, Any]]]
+    title: str
+    numbers: Callable[[Sequence[Record]], Iterator[dict[str, Any]]]
     paint: Callable[[Rows, "Axes"], None]
 
 
 FIGURES = {
-    "figure1": Drawing("figure1", shares, _paint_shares),
-    "figure-pr": Drawing("figure-pr", curves, _paint_curves),
-    "thresholds": Drawing("table5", thresholds, _paint_thresholds),
-    "pseudo-labels": Drawing("table5", pseudo_labels, _paint_pseudo_labels),
+    "figure1": Drawing("figure1", "CIFAR-10, q = 0.5", shares, _paint_shares),
+    "figure-pr": Drawing("figure-pr", "CIFAR-100, 40 %", curves, _paint_curves),
+    "thresholds": Drawing("table5", "CIFAR-10, 10 %, q = 0.5", thresholds, _paint_thresholds),
+    "pseudo-labels": Drawing(
+        "table5", "CIFAR-10, 10 %, q = 0.5", pseudo_labels, _paint_pseudo_labels
+    ),
 }
 
 
+def _balanced() -> list[Cell]:
+    return [c for c in cells_of("table5") if c.data == "cifar10" and c.method in BALANCED]
+
+
 def _one_each(
-    cells: Sequence[Cell], records: Iterable[Record], field: str
+    cells: Sequence[Cell], records: Sequence[Record], field: str
 ) -> Iterator[tuple[Cell, Record]]:
     """A run of each cell that has one with this field; of several seeds, the first."""
-    found = [record for record in records if record.get(field)]
-    for cell in cells:
-        runs = runs_of(cell, found)
-        if runs:
-            yield cell, runs[min(runs)]
+    kept = [record for record in records if record.get(field)]
+    for cell, runs in _of_one_length(cells, kept):
+        yield cell, min(runs, key=lambda record: int(record["seed"]))
 
 
-def _lengths(rows: Sequence[dict[str, Any]]) -> str:
-    lengths = sorted({row["epochs"] for row in rows})
-    return f"{' and '.join(map(str, lengths))} epochs"
+def _of_one_length(
+    cells: Sequence[Cell], records: Sequence[Record]
+) -> Iterator[tuple[Cell, list[Record]]]:
+    """The runs of each cell, all of the length that most cells have, of equals the longest."""
+    found = runs_of(cells, records)
+    counts = Counter(epochs for runs in found.values() for epochs in runs)
+    if counts:
+        length = max(counts, key=lambda epochs: (counts[epochs], epochs))
+        for cell, runs in found.items():
+            if length in runs:
+                yield cell, list(runs[length].values())
 
 
 def _figure() -> "Figure":

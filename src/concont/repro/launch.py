@@ -1,7 +1,6 @@
 """Where jobs run. A launcher takes jobs and gives outcomes as they come."""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 
@@ -9,8 +8,9 @@ from concont.errors import UsageError
 from concont.recipes.shelf import read_yaml
 from concont.repro.launch_ray import on_ray
 from concont.repro.launch_slurm import on_slurm
+from concont.repro.local import local
 from concont.repro.plan import Job
-from concont.repro.work import Outcome, perform, perform_here
+from concont.repro.work import Outcome, perform_here
 
 Launcher = Callable[[Sequence[Job], Path, int], Iterator[Outcome]]
 
@@ -19,17 +19,6 @@ def here(jobs: Sequence[Job], folder: Path, parallel: int = 1) -> Iterator[Outco
     """One after another in this process."""
     for job in jobs:
         yield perform_here(job, folder)
-
-
-def local(jobs: Sequence[Job], folder: Path, parallel: int = 1) -> Iterator[Outcome]:
-    """Processes of this machine, so many at a time."""
-    with ThreadPoolExecutor(parallel) as pool:
-        try:
-            waiting = [pool.submit(perform, job.arguments, job.key, str(folder)) for job in jobs]
-            for done in as_completed(waiting):
-                yield done.result()
-        finally:  # of those that have not begun; a signal reaches the others by itself
-            pool.shutdown(wait=True, cancel_futures=True)
 
 
 LAUNCHERS: dict[str, Launcher] = {"local": local, "ray": on_ray, "slurm": on_slurm}

@@ -16,11 +16,8 @@ class Requeued:
     """`perform` for a job that Slurm may stop: it is queued again and goes on where it was."""
 
     def __call__(self, arguments: list[str], key: str, folder: str) -> Outcome:
-        """The job; an error is told in a line, which submitit would not."""
-        try:
-            return perform(arguments, key, folder)
-        except Exception as error:
-            return Outcome(key, failure=f"{type(error).__name__}: {error}".splitlines()[0])
+        """The job."""
+        return perform(arguments, key, folder)
 
     def checkpoint(self, *words: Any) -> Any:
         """What submitit queues in place of a job that is preempted or out of time."""
@@ -54,10 +51,10 @@ def on_slurm(
     try:
         executor = submitit.AutoExecutor(folder / "slurm", cluster)
         executor.update_parameters(slurm_array_parallelism=parallel, **{**usual, **options})
+        words = [(job.arguments, job.key, str(folder)) for job in jobs]
+        submitted = executor.map_array(Requeued(), *zip(*words, strict=True))
     except (RuntimeError, ValueError, NameError, AssertionError) as error:
         raise UsageError(f"--launcher slurm: {str(error).splitlines()[0]}") from None
-    words = [(job.arguments, job.key, str(folder)) for job in jobs]
-    submitted = executor.map_array(Requeued(), *zip(*words, strict=True))
     keys = {task.job_id: job.key for task, job in zip(submitted, jobs, strict=True)}
     try:
         for task in as_completed(submitted, poll_frequency=POLL):

@@ -6,7 +6,7 @@ at once, a run enters once by its hash, and Python reads it without another libr
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from concont.repro.record import Record, key_of
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS results (
-  settings_hash TEXT PRIMARY KEY,
+  settings_hash TEXT PRIMARY KEY,  -- as of when it came
   method TEXT, recipe TEXT, data TEXT, labeled REAL, ambiguity REAL, unlabeled INTEGER,
   seed INTEGER, epochs INTEGER, accuracy_last REAL, accuracy_best REAL, seconds REAL,
   device TEXT, "commit" TEXT, clean INTEGER,
@@ -27,11 +27,12 @@ CREATE TRIGGER IF NOT EXISTS no_update BEFORE UPDATE ON results
 CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON results
   BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 """
-FILTERS = ("method", "recipe", "data", "labeled", "ambiguity", "seed", "epochs")
+FILTERS = ("method", "recipe", "data", "seed", "epochs")
 COLUMNS = (
-    *("settings_hash", "method", "recipe", "data", "labeled", "ambiguity", "unlabeled", "seed"),
+    *("method", "recipe", "data", "labeled", "ambiguity", "unlabeled", "seed"),
     *("epochs", "accuracy_last", "accuracy_best", "seconds"),
 )
+OWN = ("device", "commit", "clean")  # of its environment
 PATIENCE = 60.0  # seconds to wait for another process that writes
 
 
@@ -42,13 +43,18 @@ class Ledger:
         self.path = path
 
     def add(self, records: Iterable[Record]) -> int:
-        """Append those that are not there yet; how many were."""
+        """Append those whose settings are not there yet, as this version reads them; how many."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        marks = ", ".join("?" * (len(COLUMNS) + 4))
+        new: dict[str, Record] = {}
+        for record in records:
+            new.setdefault(key_of(record), record)
+        marks = ", ".join("?" * (1 + len(COLUMNS) + len(OWN) + 1))
         with self._open() as table:
-            before = table.total_changes
-            table.executemany(f"INSERT OR IGNORE INTO results VALUES ({marks})", map(_row, records))
-            return table.total_changes - before
+            table.execute("BEGIN IMMEDIATE")  # nobody adds between the look and the append
+            known = {key_of(record) for record in _select(table)}
+            rows = [_row(key, new[key]) for key in new if key not in known]
+            table.executemany(f"INSERT INTO results VALUES ({marks})", rows)
+            return len(rows)
 
     def records(self, **wanted: Any) -> list[Record]:
         """All that have these values, in the order in which they came."""
@@ -60,10 +66,7 @@ class Ledger:
         given = {name: value for name, value in wanted.items() if value is not None}
         where = " AND ".join(["1", *(f"{name} = ?" for name in given)])
         with self._open() as table:
-            found = table.execute(
-                f"SELECT record FROM results WHERE {where} ORDER BY rowid", list(given.values())
-            )
-            return [json.loads(text) for (text,) in found]
+            return _select(table, where, list(given.values()))
 
     def finished(self) -> dict[str, Record]:
         """All, by the hash that this version gives their settings."""
@@ -83,7 +86,16 @@ class Ledger:
             raise DataError(f"{self.path} is no ledger, or cannot be used: {error}") from None
 
 
-def _row(record: Record) -> list[Any]:
-    environment = record["environment"]
-    own = [environment.get(name) for name in ("device", "commit", "clean")]
-    return [*(record.get(name) for name in COLUMNS), *own, json.dumps(record)]
+def _select(
+    table: sqlite3.Connection, where: str = "1", values: Sequence[Any] = ()
+) -> list[Record]:
+    found = table.execute(f"SELECT record FROM results WHERE {where} ORDER BY rowid", values)
+    return [json.loads(text) for (text,) in found]
+
+
+def _row(key: str, record: Record) -> list[Any]:
+    columns, own = (
+        (record[name] for name in COLUMNS),
+        (record["environment"].get(name) for name in OWN),
+    )
+    return [key, *columns, *own, json.dumps(record)]

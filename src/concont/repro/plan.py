@@ -95,12 +95,12 @@ def choose(
         if all(cell.method != name for cell in left):
             rows = ", ".join(dict.fromkeys(cell.method for cell in left))
             raise UsageError(f"no row {name!r} here; there are {rows}")
-    columns = [_column(text) for text in only]
     left = tuple(cell for cell in left if not methods or cell.method in methods)
-    found = tuple(c for c in left if not columns or any(_fits(c, column) for column in columns))
-    if not found:
-        raise UsageError(f"no cell in {', '.join(only)}; write data:share:q, as cifar10:0.1:0.5")
-    return found
+    columns = [_column(text) for text in only]
+    for text, column in zip(only, columns, strict=True):
+        if not any(_fits(cell, column) for cell in left):
+            raise UsageError(f"no cell in {text}; write data:share:q, as cifar10:0.1:0.5")
+    return tuple(c for c in left if not columns or any(_fits(c, column) for column in columns))
 
 
 def plan(

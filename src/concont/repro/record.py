@@ -2,34 +2,55 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import MinLen
+from pydantic import BaseModel, ValidationError
 
 from concont.config import check
 from concont.errors import ConcontError, DataError
 from concont.recipes.shelf import read_yaml
 from concont.runs import RunFolder
-from concont.settings import Settings
+from concont.settings import NAMED_SOURCES, Settings
+from concont.types import NonNegative, Share
 
 Record = dict[str, Any]
-NEEDED = ("settings_hash", "settings", "accuracy_last", "accuracy_best", "curve", "environment")
 MOMENTS = 50  # at most, of the thresholds over time
+
+
+class Needed(BaseModel, strict=True, extra="allow"):
+    """What a record must hold to enter a ledger, whoever wrote it; there is more in most."""
+
+    settings_hash: Annotated[str, MinLen(1)]
+    settings: dict[str, Any]
+    method: str
+    recipe: str
+    data: str
+    labeled: float | None
+    ambiguity: float | None
+    unlabeled: bool
+    seed: int
+    epochs: int | None  # None: without a network
+    accuracy_last: Share | None
+    accuracy_best: Share | None
+    curve: list[Any]
+    seconds: NonNegative
+    environment: dict[str, Any]
 
 
 def of_run(folder: RunFolder) -> Record:
     """The record of a finished run; nothing in it names a path."""
-    summary = folder.read_json("summary.json")
+    summary, data = folder.read_json("summary.json"), folder.read_json("data.json")
     text = folder.require("config.yaml").read_text("utf-8")
     settings: dict[str, Any] = read_yaml(text, str(folder / "config.yaml"))
-    settings["data"]["root"] = None
-    environment = folder.read_json("environment.json")
-    environment.pop("command", None)
     lines = folder.metrics()
     kept = [line for line in lines if line["thresholds"] is not None]
     every = -(-len(kept) // MOMENTS) or 1
     return {
         **summary,
-        "settings": settings,
-        "data_digest": folder.read_json("data.json")["digest"],
+        "settings": {**settings, "data": _without_paths(settings["data"], data)},
+        "data_digest": data["digest"],
+        "sets_hash": data["sets_hash"],
         "curve": [[m["epoch"], m["accuracy"]] for m in lines if m["accuracy"] is not None],
         "thresholds": [
             [line["epoch"], [round(t, 4) for t in line["thresholds"]]] for line in kept[::-every]
@@ -37,38 +58,32 @@ def of_run(folder: RunFolder) -> Record:
         "verdict": folder.read_json("verdict.json")
         if (folder / "verdict.json").is_file()
         else None,
-        "environment": environment,
+        "environment": _without_command(folder.read_json("environment.json")),
     }
 
 
 def write(path: Path, record: Record) -> None:
     """A whole file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    RunFolder(path.parent).write_json(path.name, record)
+    RunFolder(path.parent).write_text(path.name, json.dumps(record) + "\n")
 
 
 def read(path: Path) -> list[Record]:
-    """The records of a file, one or a list of them, or of a run folder."""
-    if path.is_dir() and (path / "summary.json").is_file():
-        return [of_run(RunFolder(path))]
-    if path.is_dir():
-        inside = sorted([*path.glob("*.json"), *(p.parent for p in path.glob("*/summary.json"))])
-        return [record for entry in inside for record in read(entry)]
+    """The records of a file: one, or a list of them."""
     try:
         content = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file or folder") from None
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {error}") from None
     records = content if isinstance(content, list) else [content]
     for record in records:
-        missing = [k for k in NEEDED if not isinstance(record, dict) or k not in record]
-        if missing:
-            raise DataError(f"{path} is no record of a run: it has no {', '.join(missing)}")
+        try:
+            Needed.model_validate(record)
+        except ValidationError as error:
+            raise DataError(f"{path} is no record of a run: {_first(error)}") from None
     return records
 
 
-def settings_of(record: Record) -> Settings | None:
+def settings_in(record: Record) -> Settings | None:
     """The record's settings as this version reads them; None where it no longer can.
 
     A setting that is newer than the record has its default, which is what was done before.
@@ -81,7 +96,32 @@ def settings_of(record: Record) -> Settings | None:
 
 def key_of(record: Record) -> str:
     """The hash by which this version knows the record's run."""
-    settings = settings_of(record)
+    settings = settings_in(record)
     if settings is None:
         return str(record["settings_hash"])
     return settings.hash(record.get("data_digest"), record.get("sets_hash"))
+
+
+def _without_paths(section: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the data, with what it holds in the place of where it lay."""
+    named = section["source"] in NAMED_SOURCES
+    return {
+        **section,
+        "root": None,
+        "source": section["source"] if named else data["digest"],
+        "candidates": None if section["candidates"] is None else data["sets_hash"],
+    }
+
+
+def _without_command(environment: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in environment.items() if name != "command"}
+    if "earlier" in kept:
+        kept["earlier"] = [_without_command(start) for start in kept["earlier"]]
+    return kept
+
+
+def _first(error: ValidationError) -> str:
+    """What is wrong first, in words."""
+    found = error.errors()[0]
+    where = ".".join(map(str, found["loc"]))
+    return f"it has no {where}" if found["type"] == "missing" else f"{where}: {found['msg']}"

@@ -1,18 +1,16 @@
 """Runs what is missing of a plan, and the most wanted of it in the time there is."""
 
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
-from concont.repro.estimate import START, Rates, seconds
+from concont.repro.estimate import LOAD, START, Kind, Rates, kind_of, seconds
 from concont.repro.launch import Launcher
 from concont.repro.ledger import Ledger
+from concont.repro.local import drive
 from concont.repro.plan import Job
-from concont.repro.work import Outcome, Sweep, finish, locked, start
-
-POLL = 0.5
+from concont.repro.work import Outcome, Running, Sweep
 
 
 def missing(jobs: Sequence[Job], ledger: Ledger) -> list[Job]:
@@ -23,78 +21,92 @@ def missing(jobs: Sequence[Job], ledger: Ledger) -> list[Job]:
 
 def run(
     jobs: Sequence[Job], folder: Path, launcher: Launcher, parallel: int = 1
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """Do these, whatever becomes of any one; a result is in the ledger when it is told."""
-    ledger = Ledger(Sweep(folder).ledger)
-    for outcome in launcher(jobs, folder, parallel):
-        yield _kept(ledger, outcome)
-
-
-@dataclass
-class Running:
-    """A job under way."""
-
-    job: Job
-    poll: Callable[[], int | None]  # its exit code once it has ended
-    ends: float  # as far as can be told
+    yield from _kept(launcher(jobs, folder, parallel), folder)
 
 
 def run_within(
-    jobs: Sequence[Job], folder: Path, minutes: float, measured: Rates | None = None
-) -> Iterator[Outcome]:
+    jobs: Sequence[Job], folder: Path, minutes: float, timed: Rates
+) -> Generator[Outcome, None, None]:
     """Do the first that will end in time, then the next; one starts up while the last one ends.
 
-    Jobs come most wanted first. One that was never timed is left alone.
+    Jobs come most wanted first. One like which nothing was timed here is left alone.
     """
-    sweep, ledger = Sweep(folder), Ledger(Sweep(folder).ledger)
-    deadline, left, under_way = time.monotonic() + 60 * minutes, list(jobs), list[Running]()
-    with ExitStack() as locks:
-        while left or under_way:
-            if len(under_way) < 2 and all(r.ends - time.monotonic() < START for r in under_way):
-                job = _next(left, under_way, deadline, measured)
-                if job is None:
-                    left = []
-                else:
-                    left.remove(job)
-                    lock = locks.enter_context(locked(sweep, job.key))
-                    process = start(sweep, job.arguments, job.key, lock)
-                    ends = time.monotonic() + (seconds(job.settings, measured) or 0)
-                    under_way.append(Running(job, process.poll, ends))
-            for running in list(under_way):
-                code = running.poll()
-                if code is None:
-                    running.ends = _ends(sweep, running)
-                else:
-                    under_way.remove(running)
-                    yield _kept(ledger, finish(sweep, running.job.key, code))
-            time.sleep(POLL)
+    clock = Clock(Sweep(folder), minutes, timed)
+    for outcome in _kept(drive(jobs, folder, clock.choose), folder):
+        clock.learn(jobs, outcome)
+        yield outcome
 
 
-def _next(
-    left: Sequence[Job], under_way: Sequence[Running], deadline: float, measured: Rates | None
-) -> Job | None:
-    """The first that will end in time; beside another it gets going when that one has ended."""
-    now = max([time.monotonic(), *(running.ends - START for running in under_way)])
-    for job in left:
-        needed = seconds(job.settings, measured)
-        if needed is not None and now + needed <= deadline:
-            return job
-    return None
+def fitting(jobs: Sequence[Job], folder: Path, minutes: float, timed: Rates) -> list[Job]:
+    """What `run_within` would start, if all takes as long as it is thought to."""
+    clock, chosen, used = Clock(Sweep(folder), minutes, timed), list[Job](), 0.0
+    for job in jobs:
+        needed = clock.needed(job)
+        if needed is not None and used + needed <= 60 * minutes:
+            chosen.append(job)
+            used += needed - clock.start(job)
+    return chosen
 
 
-def _ends(sweep: Sweep, running: Running) -> float:
-    """When it will end, by the pace of its own epochs; as before where it has none yet."""
-    lines = sweep.run(running.job.key).metrics()
-    if len(lines) < 2:
-        return running.ends
-    first, last = lines[0], lines[-1]
-    pace = (last["seconds"] - first["seconds"]) / (last["epoch"] - first["epoch"])
-    rest = pace * (running.job.settings.train.epochs - last["epoch"])
-    age = time.time() - (sweep.run(running.job.key) / "metrics.jsonl").stat().st_mtime
-    return time.monotonic() + max(0.0, float(rest) - age)
+class Clock:
+    """Which job to start when, so that all end in time."""
+
+    def __init__(self, sweep: Sweep, minutes: float, timed: Rates) -> None:
+        self.sweep, self.timed = sweep, timed
+        self.deadline = time.monotonic() + 60 * minutes
+        self.expected: dict[str, float] = {}  # when those that were started will end
+        self.starts: dict[Kind, float] = {}  # what a start took here: less, once it is compiled
+
+    def choose(self, left: Sequence[Job], under_way: Sequence[Running]) -> Job | None:
+        """The first that will end in time, when it is time to start it."""
+        if len(under_way) > 1:
+            return None
+        now = time.monotonic()
+        ends = max([now, *(self.ends(running) for running in under_way)])
+        for job in left:
+            moment, needed = max(now, ends - self.start(job)), self.needed(job)
+            if needed is not None and moment + needed <= self.deadline:
+                if moment > now:
+                    return None
+                self.expected[job.key] = now + needed
+                return job
+        return None
+
+    def learn(self, jobs: Sequence[Job], outcome: Outcome) -> None:
+        """How long the next start of this kind will take."""
+        first = (outcome.record or {}).get("seconds_by", {}).get("first_step")
+        if first is not None:
+            (job,) = (job for job in jobs if job.key == outcome.key)
+            self.starts[kind_of(job.settings)] = LOAD + first
+
+    def start(self, job: Job) -> float:
+        """Seconds until it has taken its first step, or without a network until it begins."""
+        kind = kind_of(job.settings)
+        return self.starts.get(kind, START) if job.settings.has_network else LOAD
+
+    def needed(self, job: Job) -> float | None:
+        """Seconds until it has ended, of what is left of it."""
+        done = max((line["epoch"] for line in self.sweep.run(job.key).metrics()), default=0)
+        return seconds(job.settings, self.timed, done, self.start(job))
+
+    def ends(self, running: Running) -> float:
+        """When it will, by the pace of its own epochs; by the estimate where it has none yet."""
+        run, now = self.sweep.run(running.job.key), time.monotonic()
+        lines = run.metrics()
+        age = time.time() - (run / "metrics.jsonl").stat().st_mtime if lines else math.inf
+        if len(lines) < 2 or age > now - running.began:  # none, or of an earlier start
+            return self.expected[running.job.key]
+        first, last = lines[0], lines[-1]
+        pace = (last["seconds"] - first["seconds"]) / (last["epoch"] - first["epoch"])
+        rest = pace * (running.job.settings.train.epochs - last["epoch"])
+        return now + max(0.0, float(rest) - age)
 
 
-def _kept(ledger: Ledger, outcome: Outcome) -> Outcome:
-    if outcome.record is not None:
-        ledger.add([outcome.record])
-    return outcome
+def _kept(outcomes: Iterator[Outcome], folder: Path) -> Iterator[Outcome]:
+    ledger = Ledger(Sweep(folder).ledger)
+    for outcome in outcomes:
+        if outcome.record is not None:
+            ledger.add([outcome.record])
+        yield outcome

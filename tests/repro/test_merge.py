@@ -1,0 +1,41 @@
+"""Results are found wherever a user may point."""
+
+import json
+
+import pytest
+
+from concont.errors import DataError
+from concont.repro.ledger import Ledger
+from concont.repro.merge import collect
+from concont.repro.plan import cells_of
+from concont.repro.record import of_run, write
+from concont.repro.work import Sweep
+
+CELL = cells_of("table4")[0]
+
+
+def test_in_files_ledgers_runs_sweeps_and_folders_of_them(tmp_path, made_up):
+    one, two = made_up(CELL), made_up(CELL, seed=2)
+    sweep = Sweep(tmp_path / "sweep")
+    write(sweep.result("one"), one)
+    Ledger(sweep.ledger).add([two])
+    (tmp_path / "both.json").write_text(json.dumps([one, two]))
+    assert collect(sweep.result("one")) == collect(sweep.results) == [one]
+    assert collect(tmp_path / "both.json") == [one, two]
+    assert collect(sweep.ledger) == [two]
+    assert collect(sweep.folder) == [two, one]
+
+
+def test_in_run_folders(run):
+    (run.path.parent / "notes.txt").write_text("nothing")
+    assert collect(run.path) == collect(run.path.parent) == [of_run(run)]
+
+
+def test_nothing_is_an_error(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty.json").write_text("[]")
+    for name in ("empty", "empty.json"):
+        with pytest.raises(DataError, match="holds no finished run"):
+            collect(tmp_path / name)
+    with pytest.raises(DataError, match="no such file or folder"):
+        collect(tmp_path / "nowhere")
