@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import pytest
@@ -125,6 +126,30 @@ def test_the_hash_knows_what_changes_a_result_and_no_path():
     ]
     assert {s.hash() for s in same} == {base.hash()}
     assert len({s.hash() for s in [base, *other]}) == 4
+
+
+WITHOUT_EFFECT = {"data.root", "train.device", "train.compile", "train.checkpoint_every"}
+WITHOUT_EFFECT |= {"train.memory_share", "recipe"}
+
+
+def leaves(section, start=""):
+    """The settings by their full names, as those of lists and plain values."""
+    for name, value in section.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{start}{name}.")
+        else:
+            yield f"{start}{name}", section, name
+
+
+def test_every_other_setting_changes_the_hash(monkeypatch):
+    """Each in turn, whatever it is; a setting that is added later is held to it too."""
+    base = Settings(ConCont(), data=Data(source="digits", unlabeled=True))
+    plain, known = base.as_dict(), base.hash(sets_hash="x")
+    for full, section, name in list(leaves(plain)):
+        before, section[name] = section[name], "something else"
+        monkeypatch.setattr(Settings, "as_dict", lambda self: json.loads(json.dumps(plain)))
+        assert (base.hash(sets_hash="x") == known) is (full in WITHOUT_EFFECT), full
+        section[name] = before
 
 
 def test_a_file_is_known_by_its_content():

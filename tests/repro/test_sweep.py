@@ -142,6 +142,11 @@ def test_the_deadline_counts_from_when_it_would_start(clock, monkeypatch):
     clock.deadline = 1135.0
     assert clock.choose([JOBS[1]], [beside(JOBS[0], 1076.0)]) is None
     assert clock.choose([JOBS[1]], [beside(JOBS[0], 1040.0)]) is JOBS[1]
+    (other,) = plan([c for c in cells_of("table1") if c.method == "DPLL"][:1], BUDGETS["short"])
+    clock.starts[kind_of(other.settings)] = 76.0  # it has to start earlier: now
+    assert clock.choose([JOBS[1], other], [beside(JOBS[0], 1076.0)]) is None
+    lines(clock, other, 10)
+    assert clock.choose([JOBS[1], other], [beside(JOBS[0], 1076.0)]) is other
     clock.deadline = 1099.0
     assert clock.choose([JOBS[1]], []) is None
     assert clock.choose([JOBS[1]], [beside(JOBS[0], 1040.0)]) is None

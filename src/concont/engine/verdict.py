@@ -56,5 +56,5 @@ def precision(right: NDArray[np.bool_], score: NDArray[Any]) -> list[float] | No
         return None
     shares, recall, _ = precision_recall_curve(right, score)  # recall falls
     wanted = np.arange(1, POINTS + 1) / POINTS
-    reached = len(recall) - np.searchsorted(recall[::-1], wanted - 1e-9) - 1
+    reached = len(recall) - np.searchsorted(recall[::-1], wanted) - 1
     return [round(float(share), 4) for share in shares[reached]]
