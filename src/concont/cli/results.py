@@ -149,7 +149,8 @@ def _plus_minus(mean: float | None, std: float | None) -> str:
 
 def _show_records(records: "Sequence[dict[str, Any]]", as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(list(records), indent=1))
+        lines = ",\n".join(json.dumps(record) for record in records)  # a run a line
+        typer.echo(f"[\n{lines}\n]")
         return
     from rich.table import Table
 
