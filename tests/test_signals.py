@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from concont.signals import Stopped, stop_requests
+from concont.signals import Stopped, stop_requests, unbroken
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +32,29 @@ def test_the_first_request_ends_what_has_nothing_to_save(number):
         os.kill(os.getpid(), number)
         pytest.fail("it went on")
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_closed_terminal_is_a_request_unless_nohup_says_otherwise(monkeypatch):
+    with stop_requests() as stop:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert stop()
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with stop_requests() as stop:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert not stop()
+    signal.signal(signal.SIGHUP, before)
+
+
+def test_a_stop_waits_for_what_must_not_be_broken():
+    done = []
+    with pytest.raises(Stopped), stop_requests(at_once=True):
+        with unbroken():
+            os.kill(os.getpid(), signal.SIGTERM)
+            done.append("whole")
+        pytest.fail("it went on")
+    assert done == ["whole"]
+    with stop_requests(at_once=True), unbroken():
+        pass  # nothing is left of the first
 
 
 def test_the_exit_code_after_a_stop_is_the_programs_own():

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a question that the training loop asks between steps."""
+"""Ctrl-C, SIGTERM and a closed terminal as a question that the training loop asks between steps."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -14,6 +14,24 @@ class Stopped(KeyboardInterrupt):
     """
 
 
+class _Patience:
+    """Whether a stop has to wait, and whether one does."""
+
+    needed = waiting = False
+
+
+@contextmanager
+def unbroken() -> Iterator[None]:
+    """What is in here is done to its end before a stop is raised."""
+    _Patience.needed = True
+    try:
+        yield
+    finally:
+        waiting, _Patience.needed, _Patience.waiting = _Patience.waiting, False, False
+        if waiting:
+            raise Stopped
+
+
 @contextmanager
 def stop_requests(at_once: bool = False) -> Iterator[Callable[[], bool]]:
     """A function that tells whether a stop was asked for; a second request ends at once.
@@ -21,7 +39,9 @@ def stop_requests(at_once: bool = False) -> Iterator[Callable[[], bool]]:
     at_once: the first one does too, as `Stopped`; for work that has nothing to save.
     """
     asked = False
-    watched = (signal.SIGINT, signal.SIGTERM)
+    watched = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        watched.append(signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in watched}
 
     def remember(number: int, frame: FrameType | None) -> None:
@@ -29,7 +49,9 @@ def stop_requests(at_once: bool = False) -> Iterator[Callable[[], bool]]:
         asked = True
         for each, handler in before.items():
             signal.signal(each, handler)
-        if at_once:
+        if at_once and _Patience.needed:
+            _Patience.waiting = True
+        elif at_once:
             raise Stopped
 
     for number in watched:

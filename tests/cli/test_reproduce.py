@@ -68,6 +68,8 @@ def test_missing_data_is_said_once_before_anything_starts(tmp_path):
 
 def test_the_next_ones_are_those_that_were_timed_on_this_device(tmp_path):
     words = ["reproduce", "next", "--minutes", "4", "--dry-run", "--folder", tmp_path]
+    words += ["--root", tmp_path]
+    (tmp_path / "cifar10.npz").write_text("there")
     empty = concont(*words)
     assert empty.returncode == 0, empty.stderr
     assert "in 4 minutes: about 0 jobs" in empty.stdout
@@ -78,13 +80,16 @@ def test_the_next_ones_are_those_that_were_timed_on_this_device(tmp_path):
     )
     Ledger(tmp_path / "ledger.sqlite").add([timed])
     shown = concont(*words)
+    assert shown.stderr.startswith(f"left out: cifar100 is not under {tmp_path}: ")
+    assert shown.stderr.count("\n") == 2
     assert "in 4 minutes: about 2 jobs" in shown.stdout
     assert shown.stdout.count("1.9 min  SSPL, cifar10, ") == 2
 
 
 @pytest.mark.slow
-def test_a_sweep_that_is_told_to_end_takes_its_training_along(tmp_path):
-    """As a scheduler tells it: one signal to the one process."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_sweep_that_is_told_to_end_takes_its_training_along(tmp_path, number):
+    """Told so itself, or with all of its group, as by a terminal that is closed."""
     code = (
         "from pathlib import Path; from sweeps import tiny\n"
         "from concont.cli import app, reproduce; from concont.repro.local import local\n"
@@ -99,10 +104,12 @@ def test_a_sweep_that_is_told_to_end_takes_its_training_along(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": path},
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
     sweep, job = Sweep(tmp_path), tiny(1, 60)
     wait_until(lambda: len(sweep.run(job.key).metrics()) > 1)
-    process.terminate()
+    os.killpg(process.pid, number)
     _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (1, "stopped; the same command goes on where it was\n")
     assert at_work(tmp_path, job.key) == {}

@@ -57,6 +57,10 @@ def test_figures_are_drawn_without_a_run(folder, tmp_path):
     paths = [tmp_path / "drawn" / f"figure1.{ending}" for ending in ("csv", "svg", "png")]
     assert shown.stdout == "".join(f"drawn: {path}\n" for path in paths)
     assert all(path.stat().st_size > 50 for path in paths)
+    none = concont("--figures", tmp_path / "drawn", "--seed", "7", "--folder", folder)
+    assert none.stdout == ""
+    assert none.stderr.startswith("nothing to draw in ")
+    assert concont("--seed", "7", "--folder", folder).stderr == "no run of these in the ledger\n"
 
 
 def test_duplicates_are_ignored(folder):
@@ -70,6 +74,7 @@ def test_wrong_use_is_told_in_one_line(tmp_path):
         (["--table", "table1"], "--table goes with --against paper", 2),
         (["--against", "paper", "--table", "table8"], "no 'table8' in the paper", 2),
         (["--against", "paper", "--data", "mnist"], "--data mnist: the paper has nothing", 2),
+        (["--figures", "x", "--json"], "--figures draws; leave out", 2),
         (["--method", "DPLL"], "no method 'DPLL'; there are concont, ", 2),
         (["merge", tmp_path / "none.json"], "no such file or folder", 1),
         (["merge", tmp_path], "holds no finished run", 1),

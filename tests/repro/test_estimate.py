@@ -44,12 +44,13 @@ def test_time_is_start_steps_and_evaluations():
     )
     assert seconds(of("cifar10"), {}) is None
     assert seconds(resolve({"data": {"source": "digits"}}), TIMED) is None  # another network
-    assert seconds(of("cifar10+sspl"), TIMED) == LOAD + TIMED["sspl", 0, ""]
+    assert seconds(of("cifar10+sspl"), TIMED) == LOAD + TIMED["sspl", 0, "cifar10"]
 
 
-def test_every_job_of_the_paper_was_timed_on_an_h200():
+def test_every_job_of_the_paper_with_a_network_was_timed_on_an_h200():
     for cell in cells_of("all"):
-        assert seconds(settings_of(cell, 1, None), TIMED) > 0
+        settings = settings_of(cell, 1, None)
+        assert (seconds(settings, TIMED) is not None) or not settings.has_network
 
 
 def test_rates_are_read_off_runs_of_the_same_device(made_up):
@@ -85,4 +86,4 @@ def test_what_was_timed_on_an_h200_holds_there_unless_a_run_was_faster(made_up):
 def test_of_fits_without_a_network_the_slowest_counts(made_up):
     cell = next(cell for cell in cells_of("table1") if cell.method == "SSPL")
     records = [made_up(cell, epochs=None, seconds=took) for took in (5.0, 9.0, 7.0)]
-    assert rates(records, "a GPU") == {("sspl", 0, ""): 9.0}
+    assert rates(records, "a GPU") == {("sspl", 0, "cifar10"): 9.0}  # not of other data

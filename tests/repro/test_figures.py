@@ -74,13 +74,35 @@ def test_thresholds_over_time(tmp_path, made_up):
     paths = draw("thresholds", records, tmp_path)
     rows = numbers(paths[0])
     assert len(rows) == 8
+    words = paths[1].read_text()
+    for word in ("fixed", "class 0", "class 1"):
+        assert f"<!-- {word} -->" in words
     last = [r for r in rows if r["method"] == "Adaptive" and r["epoch"] == "60"]
     assert [(r["class"], r["threshold"]) for r in last] == [("0", "0.9"), ("1", "0.6")]
 
 
+def test_classes_whose_thresholds_are_the_same_share_a_line(tmp_path, made_up):
+    found = {c.method: c for c in cells_of("table5") if c.data == "cifar10"}
+    same = [[1, [0.8, 0.8, 0.7]], [60, [0.9, 0.9, 0.6]]]
+    words = draw("thresholds", [made_up(found["Adaptive"], thresholds=same)], tmp_path)[
+        1
+    ].read_text()
+    assert "<!-- classes 0, 1 -->" in words
+    assert "<!-- class 2 -->" in words
+    assert "fixed" not in words
+
+
+def test_of_several_seeds_one_that_all_have_is_shown(tmp_path, made_up):
+    found = {c.method: c for c in cells_of("table5") if c.data == "cifar10"}
+    records = [made_up(found["Adaptive"], seed, verdict=verdict([5], [5])) for seed in (1, 2, 3)]
+    records += [made_up(found["Vanilla"], seed, verdict=verdict([5], [5])) for seed in (2, 3)]
+    rows = numbers(draw("pseudo-labels", records, tmp_path)[0])
+    assert {row["seed"] for row in rows} == {"2"}
+
+
 def verdict(confident, right, precision=(0.9, 0.8)):
     scores = {"p_score": list(precision), "max_probability": [1.0, 0.5]}
-    counts = {"pseudo_labels": [9, 9], "confident": confident, "confident_right": right}
+    counts = {"pseudo_labels": [9] * len(right), "confident": confident, "confident_right": right}
     return {**counts, "precision": scores}
 
 

@@ -30,6 +30,10 @@ def test_one_that_cannot_be_started_is_told(tmp_path):
     assert "Is a directory" in outcome.failure
     with locked(Sweep(tmp_path), job.key, wait=False):
         pass  # it was let go
+    (tmp_path / "runs" / f".{job.key}.lock").unlink()
+    (tmp_path / "runs" / f".{job.key}.lock").mkdir()
+    (outcome,) = local([job], tmp_path)
+    assert "Is a directory" in outcome.failure
 
 
 @pytest.mark.slow

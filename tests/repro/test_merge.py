@@ -1,6 +1,7 @@
 """Results are found wherever a user may point."""
 
 import json
+import sqlite3
 
 import pytest
 
@@ -23,7 +24,30 @@ def test_in_files_ledgers_runs_sweeps_and_folders_of_them(tmp_path, made_up):
     assert collect(sweep.result("one")) == collect(sweep.results) == [one]
     assert collect(tmp_path / "both.json") == [one, two]
     assert collect(sweep.ledger) == [two]
-    assert collect(sweep.folder) == [two, one]
+    assert collect(sweep.folder) == collect(tmp_path / "sweep") == [two, one]
+    (tmp_path / "both.json").unlink()
+    assert collect(tmp_path) == [two, one]  # a folder of sweeps
+    sweep.result("one").unlink()
+    sweep.results.rmdir()
+    assert collect(sweep.folder) == [two]  # one that only merged
+    sweep.ledger.rename(tmp_path / "other.sqlite")
+    assert collect(tmp_path) == [two]
+
+
+def test_a_ledger_elsewhere_is_only_read_and_its_records_are_looked_at(tmp_path, made_up):
+    path = tmp_path / "other.sqlite"
+    Ledger(path).add([{**made_up(CELL), "seconds": "long"}])
+    before = path.read_bytes()
+    with pytest.raises(DataError, match="other.sqlite is no record of a run: seconds"):
+        collect(path)
+    assert path.read_bytes() == before
+    with sqlite3.connect(tmp_path / "foreign.sqlite") as table:
+        table.execute("CREATE TABLE mine (x)")
+    table.close()
+    before = (tmp_path / "foreign.sqlite").read_bytes()
+    with pytest.raises(DataError, match="is no ledger"):
+        collect(tmp_path / "foreign.sqlite")
+    assert (tmp_path / "foreign.sqlite").read_bytes() == before
 
 
 def test_in_run_folders(run):

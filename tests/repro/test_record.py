@@ -84,6 +84,16 @@ WRONG = {
     "seed: ": lambda r: r.update(seed=[1]),
     "accuracy_last: ": lambda r: r.update(accuracy_last="0.9"),
     "accuracy_best: .* less than or equal to 1": lambda r: r.update(accuracy_best=90.46),
+    "seed: .* less than": lambda r: r.update(seed=2**70),
+    "Invalid JSON": lambda r: r.update(recipe="\ud800"),
+    "epochs: ": lambda r: r.update(epochs=0),
+    "steps: ": lambda r: r.update(steps=-5),
+    "batch_size: ": lambda r: r.update(batch_size="many"),
+    "seconds_by: ": lambda r: r.update(seconds_by=[1]),
+    "thresholds.0": lambda r: r.update(thresholds=[3]),
+    "verdict.confident: ": lambda r: r.update(
+        verdict={"pseudo_labels": [1], "confident": 1, "confident_right": [1], "precision": {}}
+    ),
     "accuracy_last: .* less than": lambda r: r.update(accuracy_last=float("nan")),
 }
 

@@ -13,6 +13,7 @@ from concont.repro.ledger import Ledger
 from concont.repro.plan import BUDGETS, cells_of, plan
 from concont.repro.sweep import Clock, fitting, missing, run, run_within
 from concont.repro.work import Outcome, Sweep, locked
+from repro.conftest import made_up_record
 
 JOBS = plan([c for c in cells_of("table4") if c.data == "cifar10"], BUDGETS["short"])
 
@@ -178,8 +179,26 @@ def test_the_end_is_read_off_its_own_epochs(clock, monkeypatch):
     written = path.stat().st_mtime
     monkeypatch.setattr(sweep.time, "time", lambda: written + 4)
     assert clock.ends(running) == pytest.approx(1000 + 2 * 50 - 4)
-    monkeypatch.setattr(sweep.time, "time", lambda: written + 11)  # before this start of it
-    assert clock.ends(running) == 1100.0
+
+
+def test_the_epochs_of_an_earlier_start_say_nothing_of_this_one(clock):
+    job = JOBS[0]
+    lines(clock, job, 5, 30)
+    assert clock.choose([job], []) is job
+    running = beside(job, None)
+    assert clock.ends(running) == 1070.0  # half of it is done, and it starts up again
+    lines(clock, job, 35)
+    assert clock.ends(running) == 1070.0
+    lines(clock, job, 40)
+    assert clock.ends(running) == pytest.approx(1000 + 2 * 20, abs=1)
+    record = made_up_record(job.cells[0], seconds_by={"first_step": 70.0})
+    clock.learn(JOBS, Outcome(job.key, record))
+    assert clock.start(job) == 40  # what two starts took says nothing of one
+
+
+def test_what_cannot_be_read_counts_as_nothing(clock):
+    lines(clock, JOBS[0], 5).write_text("no metrics\n")
+    assert clock.needed(JOBS[0]) == 100
 
 
 def test_starts_are_learned_from_the_last_one(clock, made_up):
@@ -190,6 +209,14 @@ def test_starts_are_learned_from_the_last_one(clock, made_up):
     clock.learn(JOBS, Outcome(JOBS[0].key, record))
     assert clock.start(JOBS[1]) == LOAD + 8
     assert clock.needed(JOBS[1]) == 60 + LOAD + 8
+
+
+def test_steps_are_learned_where_they_take_longer_here(clock, made_up):
+    kind = kind_of(JOBS[0].settings)
+    for spent, expected in ((2.0, 0.02), (1.0, 0.02), (3.0, 0.03)):
+        record = made_up(JOBS[0].cells[0], steps=100, seconds_by={"steps": spent})
+        clock.learn(JOBS, Outcome(JOBS[0].key, record))
+        assert clock.timed[kind] == pytest.approx(expected)
 
 
 def test_what_would_fit(clock, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from concont.repro.plan import BUDGETS, cells_of, plan
 from concont.repro.record import Needed, key_of, of_run, read
-from concont.repro.work import Sweep, perform, perform_here
+from concont.repro.work import Sweep, locked, perform, perform_here
 from sweeps import tiny
 
 JOB = tiny(1, 6)
@@ -122,7 +122,9 @@ def test_a_killed_caller_leaves_no_second_training(begun):
     sweep, caller, child = begun
     caller.kill()
     caller.wait()
-    os.kill(child, 0)  # it goes on
+    with pytest.raises(BlockingIOError), locked(sweep, JOB.key, wait=False):
+        pass
+    os.kill(child, 0)  # it goes on, and the lock was its own
     assert_done_once(sweep)
     assert sweep.log(JOB.key).read_text().count("test accuracy") == 1 + ended(sweep)
 

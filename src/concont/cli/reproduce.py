@@ -87,19 +87,27 @@ def reproduce(
         _show_times(left, timed, dry_run)
         outcomes = run(left, folder, where, parallel)
     else:
-        left = most_wanted(left)
+        left = _with_data(most_wanted(left), root)
         _show_fitting(left, folder, minutes, timed, dry_run)
         outcomes = run_within(left, folder, minutes, timed)
     if dry_run:
         return
-    _find_data(left if launcher == "local" else [], root)
+    if target != "next" and launcher == "local":
+        _find_data(left, root)
     failed = _follow(left, outcomes)
     if target != "next":
         shown = list(dict.fromkeys(cell for job in jobs for cell in job.cells))
         show_cells(shown, ledger)
-        show_drawn([cell.table for cell in shown], ledger, folder / "figures")
+        _draw([cell.table for cell in shown], ledger, folder / "figures")
     if failed:
         raise ConcontError(f"{_count(failed)} failed; their output is under {folder}")
+
+
+def _draw(tables: "Sequence[str]", ledger: "Ledger", folder: Path) -> None:
+    try:
+        show_drawn(tables, ledger, folder)
+    except UsageError as error:  # the results are there all the same
+        typer.echo(f"not drawn: {error}", err=True)
 
 
 def _refuse_beside_next(asked: bool, minutes: float | None, launcher: str, parallel: int) -> None:
@@ -117,6 +125,20 @@ def _timed(ledger: "Ledger", here_alone: bool) -> "Rates":
 
     found = rates(ledger.records(), device_name())
     return found if here_alone else {**TIMED, **found}
+
+
+def _with_data(jobs: "Sequence[Job]", root: str | None) -> "list[Job]":
+    """Those whose data is here; what is missing is said once."""
+    kept, missing = list["Job"](), dict[str, str]()
+    for job in jobs:
+        try:
+            _find_data([job], root)
+            kept.append(job)
+        except UsageError as error:
+            missing[job.settings.data.source] = str(error)
+    for message in missing.values():
+        typer.echo(f"left out: {message}", err=True)
+    return kept
 
 
 def _find_data(jobs: "Sequence[Job]", root: str | None) -> None:
@@ -173,7 +195,7 @@ def _list(jobs: "Sequence[Job]", timed: "Rates") -> None:
 def _follow(left: "Sequence[Job]", outcomes: "Generator[Outcome, None, None]") -> "list[Outcome]":
     """Tell how each job ended; those that failed. Stopped, it stops what is under way."""
     from concont.display import percent
-    from concont.signals import Stopped, stop_requests
+    from concont.signals import stop_requests
 
     names, failed = {job.key: job.name for job in left}, []
     try:
@@ -185,7 +207,7 @@ def _follow(left: "Sequence[Job]", outcomes: "Generator[Outcome, None, None]") -
                 else:
                     found = percent(outcome.record["accuracy_last"])
                     typer.echo(f"{names[outcome.key]}: {found}, {outcome.record['seconds']:.0f} s")
-    except Stopped:
+    except KeyboardInterrupt:
         raise Interrupted("stopped; the same command goes on where it was") from None
     return failed
 

@@ -44,32 +44,38 @@ def results(
     """Show finished runs, or the paper's tables with ours beside them."""
     if context.invoked_subcommand is not None:
         return
-    from concont.config import every_method
     from concont.repro.ledger import Ledger
     from concont.repro.work import Sweep
 
+    _refuse(against, table, method, figures is not None, as_json)
     ledger = Ledger(Sweep(folder).ledger)
+    filters = {"method": method, "recipe": recipe, "data": data, "seed": seed, "epochs": epochs}
     if figures is not None:
-        from concont.repro.plan import TARGETS
+        _show_drawn_alone(ledger, figures, filters)
+    elif against is None:
+        _show_records(ledger.records(**filters), as_json)
+    else:
+        from concont.repro.plan import cells_of
 
-        show_drawn(TARGETS, ledger, figures)
-        return
+        cells = [c for c in cells_of(table or "all") if data in (None, c.data)]
+        if not cells:
+            raise UsageError(f"--data {data}: the paper has nothing of it there")
+        show_cells(cells, ledger, as_json, **filters)
+
+
+def _refuse(
+    against: str | None, table: str | None, method: str | None, figures: bool, as_json: bool
+) -> None:
+    from concont.config import every_method
+
     if method is not None and method not in every_method():
         raise UsageError(f"no method {method!r}; there are {', '.join(every_method())}")
-    filters = {"method": method, "recipe": recipe, "data": data, "seed": seed, "epochs": epochs}
-    if against is None:
-        if table is not None:
-            raise UsageError("--table goes with --against paper")
-        _show_records(ledger.records(**filters), as_json)
-        return
-    if against != "paper":
+    if figures and (as_json or against is not None):
+        raise UsageError("--figures draws; leave out --json and --against")
+    if against is None and table is not None:
+        raise UsageError("--table goes with --against paper")
+    if against not in (None, "paper"):
         raise UsageError(f"--against {against}: there is only the paper")
-    from concont.repro.plan import cells_of
-
-    cells = [c for c in cells_of(table or "all") if data in (None, c.data)]
-    if not cells:
-        raise UsageError(f"--data {data}: the paper has nothing of it there")
-    show_cells(cells, ledger, as_json, **filters)
 
 
 @group.command()
@@ -115,20 +121,24 @@ def show_cells(
         wide_console().print(shown)
 
 
-def show_drawn(tables: "Iterable[str]", ledger: "Ledger", folder: Path) -> None:
-    """Draw the figures of these tables, as far as the ledger has them."""
+def show_drawn(tables: "Iterable[str]", ledger: "Ledger", folder: Path, **filters: Any) -> int:
+    """Draw the figures of these tables, as far as the ledger has them; how many files."""
     from concont.repro.figures import FIGURES, draw
 
-    wanted = set(tables)
+    wanted, drawn, records = set(tables), 0, ledger.records(**filters)
     for name, figure in FIGURES.items():
         if figure.target in wanted:
-            try:
-                paths = draw(name, ledger.records(), folder)
-            except UsageError as error:  # the results are there all the same
-                typer.echo(f"not drawn: {error}", err=True)
-                return
-            for path in paths:
+            for path in draw(name, records, folder):
                 typer.echo(f"drawn: {path}")
+                drawn += 1
+    return drawn
+
+
+def _show_drawn_alone(ledger: "Ledger", folder: Path, filters: dict[str, Any]) -> None:
+    from concont.repro.plan import TARGETS
+
+    if not show_drawn(TARGETS, ledger, folder, **filters):
+        typer.echo(f"nothing to draw in {ledger.path}", err=True)
 
 
 def _words(row: dict[str, Any]) -> list[str]:
@@ -151,6 +161,9 @@ def _show_records(records: "Sequence[dict[str, Any]]", as_json: bool) -> None:
     if as_json:
         lines = ",\n".join(json.dumps(record) for record in records)  # a run a line
         typer.echo(f"[\n{lines}\n]")
+        return
+    if not records:
+        typer.echo("no run of these in the ledger", err=True)
         return
     from rich.table import Table
 

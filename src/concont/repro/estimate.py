@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterable
 
 from concont.data.named import NAMED
-from concont.repro.record import Record
+from concont.repro.record import Record, settings_in
 from concont.settings import Settings
 
-Kind = tuple[str, int, str]  # method, batch, network; of a method without one: its name, 0, ""
+Kind = tuple[str, int, str]  # method, batch, network; of a method without one: its name, 0, data
 Rates = dict[Kind, float]  # seconds a step; without a network, of the whole fit
 
 DIGITS = 1_437  # training images of the data set that stands in
@@ -23,8 +23,10 @@ TIMED: Rates = {
     ("partial", 256, "resnet18"): 3.65e-3,
     ("proden", 256, "resnet18"): 3.65e-3,
     ("supervised", 256, "resnet18"): 3.60e-3,
-    ("sspl", 0, ""): 7.0,
-    ("parm", 0, ""): 130.0,
+    ("sspl", 0, "cifar10"): 7.0,
+    ("sspl", 0, "cifar100"): 7.0,
+    ("parm", 0, "cifar10"): 39.0,
+    ("parm", 0, "cifar100"): 129.0,
 }
 LOAD = 15.0  # seconds until a process has the data and begins
 START = 75.0  # seconds until its first step is done, with nothing compiled before
@@ -34,7 +36,7 @@ EVALUATION = 0.15
 def kind_of(settings: Settings) -> Kind:
     """Runs of a kind take the same time for a step, and share what was compiled for it."""
     if not settings.has_network:
-        return settings.method.name, 0, ""
+        return settings.method.name, 0, settings.data.source
     return settings.method.name, settings.train.batch_size, settings.model.name
 
 
@@ -54,16 +56,21 @@ def rates(records: Iterable[Record], device: str) -> Rates:
     """
     found: Rates = dict(TIMED) if device == H200 else {}
     for record in records:
-        method, spent = record["method"], (record.get("seconds_by") or {}).get("steps")
-        if record["environment"].get("device") != device:
+        settings = settings_in(record)
+        if settings is None or record["environment"].get("device") != device:
             continue
-        if record["epochs"] is None:
-            key = (method, 0, "")
-            found[key] = max(record["seconds"], found.get(key, 0.0))
-        elif spent and record.get("steps"):
-            key = (method, record["batch_size"], record["settings"]["model"]["name"])
-            found[key] = min(spent / record["steps"], found.get(key, math.inf))
+        kind, step = kind_of(settings), step_of(record)
+        if not settings.has_network:
+            found[kind] = max(record["seconds"], found.get(kind, 0.0))
+        elif step is not None:
+            found[kind] = min(step, found.get(kind, math.inf))
     return found
+
+
+def step_of(record: Record) -> float | None:
+    """Seconds that a step of the run took, its first one apart."""
+    spent, steps = (record.get("seconds_by") or {}).get("steps"), record.get("steps")
+    return spent / steps if spent and steps else None
 
 
 def seconds(settings: Settings, timed: Rates, done: int = 0, start: float = START) -> float | None:

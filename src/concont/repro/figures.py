@@ -154,7 +154,10 @@ def _paint_thresholds(rows: Rows, axes: "Axes") -> None:
             lines.setdefault(tuple((r["epoch"], r["threshold"]) for r in line), []).append(number)
         for k, (points, classes) in enumerate(lines.items()):
             epochs, values = zip(*points, strict=True)
-            name = "fixed" if len(classes) > 1 else f"class {classes[0]}"
+            numbers = (
+                f"{'class' if len(classes) == 1 else 'classes'} {', '.join(map(str, classes))}"
+            )
+            name = "fixed" if method == "Vanilla" else numbers
             mark = MARKERS[k % len(MARKERS)] if method == "Adaptive" else ""
             color = "black" if method == "Vanilla" else f"C{classes[0] % 10}"
             axes.plot(
@@ -210,10 +213,12 @@ def _balanced() -> list[Cell]:
 def _one_each(
     cells: Sequence[Cell], records: Sequence[Record], field: str
 ) -> Iterator[tuple[Cell, Record]]:
-    """A run of each cell that has one with this field; of several seeds, the first."""
+    """A run of each cell that has one with this field, of the first seed that most of them have."""
     kept = [record for record in records if record.get(field)]
-    for cell, runs in _of_one_length(cells, kept):
-        yield cell, min(runs, key=lambda record: int(record["seed"]))
+    found = list(_of_one_length(cells, kept))
+    counts = Counter(record["seed"] for _, runs in found for record in runs)
+    for cell, runs in found:
+        yield cell, min(runs, key=lambda record: (-counts[record["seed"]], record["seed"]))
 
 
 def _of_one_length(

@@ -61,11 +61,11 @@ class Ledger:
         unknown = set(wanted) - set(FILTERS)
         if unknown:
             raise DataError(f"the ledger cannot be asked by {', '.join(sorted(unknown))}")
-        if not self.path.is_file():
+        if not self.path.is_file() or self.path.stat().st_size == 0:  # about to be made
             return []
         given = {name: value for name, value in wanted.items() if value is not None}
         where = " AND ".join(["1", *(f"{name} = ?" for name in given)])
-        with self._open() as table:
+        with self._open(write=False) as table:
             return _select(table, where, list(given.values()))
 
     def finished(self) -> dict[str, Record]:
@@ -73,12 +73,14 @@ class Ledger:
         return {key_of(record): record for record in self.records()}
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _open(self, write: bool = True) -> Iterator[sqlite3.Connection]:
         try:
-            table = sqlite3.connect(self.path, timeout=PATIENCE)
+            where = f"{self.path.resolve().as_uri()}?mode={'rwc' if write else 'ro'}"
+            table = sqlite3.connect(where, timeout=PATIENCE, uri=True)
             try:
                 with table:
-                    table.executescript(SCHEMA)
+                    if write:
+                        table.executescript(SCHEMA)
                     yield table
             finally:
                 table.close()

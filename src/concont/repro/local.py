@@ -1,4 +1,4 @@
-"""Jobs as processes of this machine, which end with the sweep."""
+"""Jobs as processes of this machine, which are stopped with the sweep."""
 
 import logging
 import time
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from concont.repro.plan import Job
 from concont.repro.work import Outcome, Running, Sweep
+from concont.signals import unbroken
 
 log = logging.getLogger("concont")
 POLL = 0.2
@@ -32,16 +33,20 @@ def drive(jobs: Sequence[Job], folder: Path, choose: Choose) -> Iterator[Outcome
     is stopped, so are those under way: each saves where it is.
     """
     sweep, left, under_way = Sweep(folder), list(jobs), list[Running]()
+    put_off = cache(
+        lambda job: log.warning("under way elsewhere, so put off: %s", job.name)
+    )  # once
     try:
         while left or under_way:
             job = choose(left, under_way)
             if job is not None:
                 left.remove(job)
                 try:
-                    under_way.append(Running(sweep, job))
+                    with unbroken():
+                        under_way.append(Running(sweep, job))
                 except BlockingIOError:
                     left.append(job)
-                    _tell(job.name)
+                    put_off(job)
             elif not under_way:
                 return
             yield from _ended(under_way)
@@ -51,12 +56,6 @@ def drive(jobs: Sequence[Job], folder: Path, choose: Choose) -> Iterator[Outcome
             running.stop()
         for running in under_way:
             running.close()
-
-
-@cache
-def _tell(name: str) -> None:
-    """Once."""
-    log.warning("under way elsewhere, so put off: %s", name)
 
 
 def _ended(under_way: list[Running]) -> Iterator[Outcome]:

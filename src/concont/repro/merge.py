@@ -5,7 +5,7 @@ from pathlib import Path
 
 from concont.errors import DataError
 from concont.repro.ledger import Ledger
-from concont.repro.record import Record, of_run, read
+from concont.repro.record import Record, of_run, read, refuse_odd
 from concont.repro.work import Sweep
 from concont.runs import RunFolder
 
@@ -21,15 +21,23 @@ def collect(path: Path) -> list[Record]:
 
 
 def _inside(path: Path) -> Iterator[Record]:
-    run, sweep = RunFolder(path), Sweep(path)
-    if not path.is_dir():
-        yield from Ledger(path).records() if path.suffix == sweep.ledger.suffix else read(path)
-    elif run.finished:
-        yield of_run(run)
-    elif sweep.ledger.is_file():
-        yield from Ledger(sweep.ledger).records()
-        yield from _inside(sweep.results)  # of a sweep that was killed before it told of one
+    if path.suffix == ".sqlite" and path.is_file():
+        for record in Ledger(path).records():
+            refuse_odd(record, path)
+            yield record
+    elif path.suffix == ".json" or path.is_file():
+        yield from read(path)
+    elif RunFolder(path).finished:
+        yield of_run(RunFolder(path))
     else:
-        for entry in sorted(path.iterdir()) if path.is_dir() else []:
-            if entry.suffix == ".json" or (entry / "summary.json").is_file():
-                yield from _inside(entry)
+        for entry in _entries(path):
+            yield from _inside(entry)
+
+
+def _entries(folder: Path) -> list[Path]:
+    """What may hold records: of a sweep its ledger, and its results in case it was killed."""
+    sweep = Sweep(folder)
+    own = [entry for entry in (sweep.ledger, sweep.results) if entry.exists()]
+    if own:
+        return own
+    return [e for e in sorted(folder.iterdir()) if e.is_dir() or e.suffix in (".json", ".sqlite")]

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from annotated_types import MinLen
+from annotated_types import Ge, Lt, MinLen
 from pydantic import BaseModel, ValidationError
 
 from concont.config import check
@@ -12,30 +12,45 @@ from concont.errors import ConcontError, DataError
 from concont.recipes.shelf import read_yaml
 from concont.runs import RunFolder
 from concont.settings import NAMED_SOURCES, Settings
-from concont.types import NonNegative, Share
+from concont.types import AtLeastOne, Count, NonNegative, Share
 
 Record = dict[str, Any]
+Text = Annotated[str, MinLen(1)]
 MOMENTS = 50  # at most, of the thresholds over time
+
+
+class Judged(BaseModel, strict=True, extra="allow"):
+    """What `concont.engine.verdict` says, of each class and at each recall."""
+
+    pseudo_labels: list[Count]
+    confident: list[Count]
+    confident_right: list[Count] | None
+    precision: dict[str, list[Share] | None]
 
 
 class Needed(BaseModel, strict=True, extra="allow"):
     """What a record must hold to enter a ledger, whoever wrote it; there is more in most."""
 
-    settings_hash: Annotated[str, MinLen(1)]
+    settings_hash: Text
     settings: dict[str, Any]
-    method: str
-    recipe: str
-    data: str
+    method: Text
+    recipe: Text
+    data: Text
     labeled: float | None
     ambiguity: float | None
     unlabeled: bool
-    seed: int
-    epochs: int | None  # None: without a network
+    seed: Annotated[int, Ge(-(2**63)), Lt(2**63)]
+    epochs: AtLeastOne | None  # None: without a network
     accuracy_last: Share | None
     accuracy_best: Share | None
-    curve: list[Any]
+    curve: list[tuple[int, Share]]
     seconds: NonNegative
     environment: dict[str, Any]
+    batch_size: AtLeastOne | None = None
+    steps: AtLeastOne | None = None
+    seconds_by: dict[str, NonNegative] | None = None
+    thresholds: list[tuple[int, list[float]]] | None = None
+    verdict: Judged | None = None
 
 
 def of_run(folder: RunFolder) -> Record:
@@ -76,11 +91,16 @@ def read(path: Path) -> list[Record]:
         raise DataError(f"{path} cannot be read: {error}") from None
     records = content if isinstance(content, list) else [content]
     for record in records:
-        try:
-            Needed.model_validate(record)
-        except ValidationError as error:
-            raise DataError(f"{path} is no record of a run: {_first(error)}") from None
+        refuse_odd(record, path)
     return records
+
+
+def refuse_odd(record: Any, path: Path) -> None:
+    """What is no record enters no ledger, which would keep it for ever."""
+    try:
+        Needed.model_validate_json(json.dumps(record))  # so that a list may be a tuple
+    except ValidationError as error:
+        raise DataError(f"{path} is no record of a run: {_first(error)}") from None
 
 
 def settings_in(record: Record) -> Settings | None:
@@ -124,4 +144,6 @@ def _first(error: ValidationError) -> str:
     """What is wrong first, in words."""
     found = error.errors()[0]
     where = ".".join(map(str, found["loc"]))
-    return f"it has no {where}" if found["type"] == "missing" else f"{where}: {found['msg']}"
+    if found["type"] == "missing":
+        return f"it has no {where}"
+    return f"{where}: {found['msg']}" if where else found["msg"]

@@ -1,11 +1,12 @@
 """Runs what is missing of a plan, and the most wanted of it in the time there is."""
 
-import math
 import time
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from concont.repro.estimate import LOAD, START, Kind, Rates, kind_of, seconds
+from concont.errors import ConcontError
+from concont.repro.estimate import LOAD, START, Kind, Rates, kind_of, seconds, step_of
 from concont.repro.launch import Launcher
 from concont.repro.ledger import Ledger
 from concont.repro.local import drive
@@ -54,9 +55,10 @@ class Clock:
     """Which job to start when, so that all end in time."""
 
     def __init__(self, sweep: Sweep, minutes: float, timed: Rates) -> None:
-        self.sweep, self.timed = sweep, timed
+        self.sweep, self.timed = sweep, dict(timed)
         self.deadline = time.monotonic() + 60 * minutes
         self.expected: dict[str, float] = {}  # when those that were started will end
+        self.before: dict[str, int] = {}  # epochs that they had done then
         self.starts: dict[Kind, float] = {}  # what a start took here: less, once it is compiled
 
     def choose(self, left: Sequence[Job], under_way: Sequence[Running]) -> Job | None:
@@ -70,16 +72,20 @@ class Clock:
             if needed is not None and moment + needed <= self.deadline:
                 if moment > now:
                     return None
-                self.expected[job.key] = now + needed
+                self.expected[job.key], self.before[job.key] = now + needed, self.done(job)
                 return job
         return None
 
     def learn(self, jobs: Sequence[Job], outcome: Outcome) -> None:
-        """How long the next start of this kind will take."""
-        first = (outcome.record or {}).get("seconds_by", {}).get("first_step")
-        if first is not None:
-            (job,) = (job for job in jobs if job.key == outcome.key)
-            self.starts[kind_of(job.settings)] = LOAD + first
+        """How long the next start of this kind will take, and a step where that took longer."""
+        record = outcome.record or {}
+        first, step = (record.get("seconds_by") or {}).get("first_step"), step_of(record)
+        (job,) = (job for job in jobs if job.key == outcome.key)
+        kind = kind_of(job.settings)
+        if first is not None and not self.before.get(job.key):  # else it is of several starts
+            self.starts[kind] = LOAD + first
+        if step is not None:
+            self.timed[kind] = max(step, self.timed.get(kind, 0.0))
 
     def start(self, job: Job) -> float:
         """Seconds until it has taken its first step, or without a network until it begins."""
@@ -88,19 +94,29 @@ class Clock:
 
     def needed(self, job: Job) -> float | None:
         """Seconds until it has ended, of what is left of it."""
-        done = max((line["epoch"] for line in self.sweep.run(job.key).metrics()), default=0)
-        return seconds(job.settings, self.timed, done, self.start(job))
+        return seconds(job.settings, self.timed, self.done(job), self.start(job))
+
+    def done(self, job: Job) -> int:
+        """Epochs that it has behind it."""
+        return max((line["epoch"] for line in self.lines(job)), default=0)
+
+    def lines(self, job: Job) -> list[dict[str, Any]]:
+        """Its metrics; none where they cannot be read, which its own process will tell."""
+        try:
+            return self.sweep.run(job.key).metrics()
+        except ConcontError:
+            return []
 
     def ends(self, running: Running) -> float:
         """When it will, by the pace of its own epochs; by the estimate where it has none yet."""
-        run, now = self.sweep.run(running.job.key), time.monotonic()
-        lines = run.metrics()
-        age = time.time() - (run / "metrics.jsonl").stat().st_mtime if lines else math.inf
-        if len(lines) < 2 or age > now - running.began:  # none, or of an earlier start
-            return self.expected[running.job.key]
+        job, now = running.job, time.monotonic()
+        lines = [line for line in self.lines(job) if line["epoch"] > self.before[job.key]]
+        if len(lines) < 2:
+            return self.expected[job.key]
+        age = time.time() - (self.sweep.run(job.key) / "metrics.jsonl").stat().st_mtime
         first, last = lines[0], lines[-1]
         pace = (last["seconds"] - first["seconds"]) / (last["epoch"] - first["epoch"])
-        rest = pace * (running.job.settings.train.epochs - last["epoch"])
+        rest = pace * (job.settings.train.epochs - last["epoch"])
         return now + max(0.0, float(rest) - age)
 
 

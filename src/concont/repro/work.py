@@ -101,14 +101,15 @@ class Running:
         self.sweep, self.job, self.began = sweep, job, time.monotonic()
         self.process: subprocess.Popen[bytes] | None = None
         self.trouble: str | None = None  # why it could not be started
-        with ExitStack() as held:
-            lock = held.enter_context(locked(sweep, job.key, wait=False))
+        self.held = ExitStack()
+        try:
+            lock = self.held.enter_context(locked(sweep, job.key, wait=False))
             if not sweep.result(job.key).is_file():
-                try:
-                    self.process = _start(sweep, job.arguments, job.key, lock, apart=True)
-                except OSError as error:
-                    self.trouble = str(error)
-            self.held = held.pop_all()
+                self.process = _start(sweep, job.arguments, job.key, lock, apart=True)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            self.trouble = str(error)
 
     def poll(self) -> Outcome | None:
         """How it ended; None before that."""
