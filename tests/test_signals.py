@@ -34,11 +34,12 @@ def test_the_first_request_ends_what_has_nothing_to_save(number):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_closed_terminal_is_a_request_unless_nohup_says_otherwise(monkeypatch):
+def test_a_closed_terminal_is_a_request_unless_nohup_says_otherwise():
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with stop_requests() as stop:
         os.kill(os.getpid(), signal.SIGHUP)
         assert stop()
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with stop_requests() as stop:
         os.kill(os.getpid(), signal.SIGHUP)
         assert not stop()
