@@ -77,7 +77,9 @@ def test_sigkill_at_any_moment(tmp_path, whole):
     assert_same_end(folder, whole[0])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
+)
 def test_a_polite_stop_finishes_the_step_and_says_how_to_go_on(tmp_path, whole, number):
     folder = tmp_path / "run"
     process = start("train", *SHORT, "--out", folder)

@@ -22,11 +22,16 @@ SMALL = [
 
 
 @pytest.mark.slow
-def test_the_figures_as_json_and_as_a_table():
+def test_the_figures_as_json():
     done = command("bench", *SMALL, "--json", "--no-plain")
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     assert (figures["device"], figures["batch"], figures["plain_step_ms"]) == ("cpu", 16, None)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_figures_as_a_table():
     done = command("bench", *SMALL, "--set", "model.width=8")
     assert done.returncode == 0, done.stderr
     assert "concont, small, batch 16, 16 x 16, cpu" in done.stdout

@@ -87,7 +87,9 @@ def test_the_next_ones_are_those_that_were_timed_on_this_device(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGHUP, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
+)
 def test_a_sweep_that_is_told_to_end_takes_its_training_along(tmp_path, number):
     """Told so itself, or with all of its group, as by a terminal that is closed."""
     code = (

@@ -37,6 +37,7 @@ def test_one_that_cannot_be_started_is_told(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_is_under_way_saves_where_it_is_when_the_sweep_is_stopped(tmp_path):
     job, sweep = tiny(1, 6), Sweep(tmp_path)
     outcomes = drive([job], tmp_path, lambda left, under_way: left[0] if left else None)
