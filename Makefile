@@ -10,10 +10,10 @@ demo: $(READY)
 	$(BIN)/concont demo
 
 test: lint types layers
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m "not long"
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal -m "not long"
 
 test-all: lint types layers
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal
 
 quick: $(READY)
 	$(BIN)/pytest -m "not slow"
