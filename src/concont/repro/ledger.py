@@ -75,7 +75,7 @@ class Ledger:
     @contextmanager
     def _open(self, write: bool = True) -> Iterator[sqlite3.Connection]:
         try:
-            where = f"{self.path.resolve().as_uri()}?mode={'rwc' if write else 'ro'}"
+            where = f"{self.path.resolve().as_uri()}?mode={'rwc' if write else 'rw'}"
             table = sqlite3.connect(where, timeout=PATIENCE, uri=True)
             try:
                 with table:
