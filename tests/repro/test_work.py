@@ -5,27 +5,19 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from concont.repro.plan import BUDGETS, cells_of, plan
 from concont.repro.record import Needed, key_of, of_run, read
 from concont.repro.work import Sweep, locked, perform, perform_here
-from sweeps import tiny
+from sweeps import tiny, wait_until
 
 JOB = tiny(1, 6)
 
 
 def epochs_of(sweep):
     return [line["epoch"] for line in sweep.run(JOB.key).metrics()]
-
-
-def wait_until(condition, seconds=120):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.02)
 
 
 def call(folder):
@@ -126,10 +118,10 @@ def test_a_killed_caller_leaves_no_second_training(begun):
         pass
     os.kill(child, 0)  # it goes on, and the lock was its own
     assert_done_once(sweep)
-    assert sweep.log(JOB.key).read_text().count("test accuracy") == 1 + ended(sweep)
+    assert sweep.log(JOB.key).read_text().count("test accuracy") == 1 + found_finished(sweep)
 
 
-def ended(sweep):
+def found_finished(sweep):
     """The second call finds the run finished, which its log says once more."""
     return sweep.log(JOB.key).read_text().count("is finished")
 
