@@ -12,9 +12,9 @@ from pathlib import Path
 
 import torch
 
-from concont.demo import jobs
-from concont.engine.record import environment
-from concont.engine.run import execute
+from concont.cli.demo_run import jobs
+from concont.training.network_run import execute
+from concont.training.recorder import environment
 
 KEPT = ("accuracy_last", "accuracy_best", "evaluated_on", "steps", "batch_size", "settings_hash")
 

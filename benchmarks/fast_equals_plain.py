@@ -17,9 +17,9 @@ import torch
 
 from concont.augment.views import draw
 from concont.bench.product import Runner, make_job, random_images
-from concont.config import resolve
-from concont.engine.record import environment
-from concont.engine.step import Step
+from concont.config.resolve import resolve
+from concont.training.recorder import environment
+from concont.training.step import Step
 
 WORSE, SEEN = 1.5, 1e-5
 

@@ -15,8 +15,8 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from concont.bench.product import Runner, make_job, random_images
-from concont.config import every_method, resolve
-from concont.engine.record import environment
+from concont.config.resolve import every_method, resolve
+from concont.training.recorder import environment
 
 STEPS = 10
 SHOWN = 60  # kernels, those that take longest

@@ -19,11 +19,11 @@ import torch
 
 from concont import PARMClassifier
 from concont.classic.features import features
-from concont.config import resolve
-from concont.data.partial import pose
+from concont.config.resolve import resolve
+from concont.data.problem import pose
 from concont.data.sources import load
-from concont.engine.record import environment
 from concont.errors import ConcontError
+from concont.training.recorder import environment
 
 LABELED, AMBIGUITIES, LAMS = 0.1, (0.3, 0.5, 0.7), (1.0, 10_000.0)
 SIZE = 32  # of the images that GIST sees

@@ -20,8 +20,8 @@ from sklearn.model_selection import KFold
 
 import concont
 from concont.data.sources import load
-from concont.engine.record import environment
 from concont.errors import ConcontError
+from concont.training.recorder import environment
 
 FOLDS = 10
 

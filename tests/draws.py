@@ -3,7 +3,7 @@
 import torch
 
 from concont.augment.views import Stages, n_draws
-from concont.settings import View
+from concont.runs.settings import View
 
 apply_view = Stages().apply
 IMAGES = torch.rand(6, 3, 12, 16, generator=torch.Generator().manual_seed(0))

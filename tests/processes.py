@@ -17,8 +17,9 @@ SECONDS = 200
 WARM = multiprocessing.get_context("forkserver")
 WARM.set_forkserver_preload(
     [
-        *("concont.cli", "concont.api", "concont.predict", "concont.demo", "concont.display"),
-        *("concont.repro.sweep", "concont.repro.against", "concont.classic.sspl"),
+        *("concont.cli", "concont.cli.demo_run", "concont.cli.display"),
+        *("concont.api", "concont.answers.predict"),
+        *("concont.sweep.schedule", "concont.paper.comparison", "concont.classic.sspl"),
         *("concont.classic.parm", "sklearn.datasets", "rich.table", "rich.progress"),
     ]
 )

@@ -6,12 +6,11 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from concont.config import resolve
-from concont.repro.ledger import Ledger
-from concont.repro.paper import Cell
-from concont.repro.plan import Job
-from concont.repro.work import Sweep, locked
-from repro.conftest import made_up_record
+from concont.config.resolve import resolve
+from concont.paper.plan import Job, settings_of
+from concont.paper.tables import Cell
+from concont.sweep.ledger import Ledger
+from concont.sweep.process import Sweep, locked
 
 CELL = Cell("table1", "digits", None, None, "ConCont", None, None)
 SHORT = ("train.checkpoint_every=0", "train.evaluate_every=1", "train.device=cpu", "model.width=4")
@@ -34,6 +33,29 @@ class Wrong(Tiny):
 def tiny(seed, epochs, kind=Tiny):
     flags = {"data": {"source": "digits", "seed": seed}, "train": {"seed": seed, "epochs": epochs}}
     return kind((CELL,), seed, epochs, resolve(flags, CELL.recipe, SHORT))
+
+
+def made_up_record(cell, seed=1, epochs=60, accuracy=0.5, **more):
+    """A record as a run of the cell would leave it."""
+    settings = settings_of(cell, seed, epochs)
+    return {
+        "settings_hash": settings.hash(),
+        "settings": settings.as_dict(),
+        "method": settings.method.name,
+        "recipe": settings.recipe,
+        "data": cell.data,
+        "labeled": settings.data.labeled,
+        "ambiguity": settings.data.ambiguity,
+        "unlabeled": settings.data.unlabeled,
+        "seed": seed,
+        "epochs": epochs,
+        "accuracy_last": accuracy,
+        "accuracy_best": min(1.0, accuracy + 0.04),
+        "curve": [[epochs, accuracy]],
+        "seconds": 10.0,
+        "environment": {"device": "a GPU", "commit": "abc", "clean": True},
+        **more,
+    }
 
 
 def ended(job):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from concont.repro.against import compare
-from concont.repro.plan import cells_of
+from concont.paper.comparison import compare
+from concont.paper.plan import cells_of
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ROOT / "benchmarks"

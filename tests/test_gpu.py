@@ -10,17 +10,17 @@ import torch
 from torch import nn
 
 from concont.augment.views import draw
-from concont.balance import AdaptiveThresholds
-from concont.config import resolve
-from concont.data.batches import Streamed
+from concont.config.resolve import resolve
+from concont.core.balance import AdaptiveThresholds
+from concont.data.placement import Streamed
 from concont.data.sources import from_arrays
-from concont.engine.loop import fit
-from concont.engine.run import execute
-from concont.engine.setup import prepare, reopen
-from concont.engine.speed import Captured
-from concont.engine.step import Step
 from concont.errors import Interrupted
-from concont.runs import RunFolder
+from concont.runs.folder import RunFolder
+from concont.training.cuda_speed import Captured
+from concont.training.loop import fit
+from concont.training.network_run import execute
+from concont.training.prepare import prepare, reopen
+from concont.training.step import Step
 from toys import EVERY, small_queue
 
 pytestmark = [
@@ -42,8 +42,8 @@ def warnings_of(caplog):
 @pytest.fixture
 def uncompiled(monkeypatch):
     """A fast step that is captured and, to save time, not compiled."""
-    for module in ("step", "speed"):
-        monkeypatch.setattr(f"concont.engine.{module}.compiled", lambda part, *rest: part)
+    for module in ("step", "cuda_speed"):
+        monkeypatch.setattr(f"concont.training.{module}.compiled", lambda part, *rest: part)
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -8,13 +8,13 @@ import torch
 from safetensors.torch import load_file
 
 import concont
-from concont.config import resolve
-from concont.engine.run import execute
-from concont.engine.setup import prepare, reopen
+from concont.config.resolve import resolve
+from concont.core.losses import inside_softmax, soft_cross_entropy
 from concont.errors import Interrupted
-from concont.losses import inside_softmax, soft_cross_entropy
 from concont.methods import METHODS
-from concont.runs import RunFolder
+from concont.runs.folder import RunFolder
+from concont.training.network_run import execute
+from concont.training.prepare import prepare, reopen
 from concont.types import Share, StepOut
 from toys import EVERY
 

@@ -5,10 +5,10 @@ from functools import cache
 
 import pytest
 
-from concont.config import every_method, resolve
+from concont.config.recipe_files import row_names
+from concont.config.resolve import every_method, resolve
 from concont.methods import METHODS
-from concont.recipes.shelf import row_names
-from concont.settings import NAMED_VIEWS, Optimizer, View, Views
+from concont.runs.settings import NAMED_VIEWS, Optimizer, View, Views
 
 PAPER = ("cifar10", "cifar100", "svhn")
 NAMED = ("digits", *PAPER, "fashion-mnist")

@@ -17,8 +17,8 @@ MODULES = sorted(
 )
 # Records and names without behaviour of their own, used by every other test.
 PLAIN = {"types.py", "errors.py"}
-# Tested through what they write: tests/engine/test_run.py.
-ELSEWHERE = {"engine/record.py", "engine/state.py"}
+# Tested through what they write: tests/training/test_network_run.py.
+ELSEWHERE = {"training/recorder.py", "training/state.py"}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=str)

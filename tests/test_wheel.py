@@ -96,10 +96,14 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
         inside = set(archive.namelist())
     source = ROOT / "src"
-    recipes = {str(p.relative_to(source)) for p in (source / "concont/recipes").glob("*.yaml")}
+    shelf = source / "concont" / "config" / "recipes"
+    recipes = {str(p.relative_to(source)) for p in shelf.rglob("*.yaml")}
     modules = {str(p.relative_to(source)) for p in source.rglob("*.py")}
-    assert {"concont/recipes/default.yaml", "concont/recipes/digits.yaml"} <= recipes
-    assert {"concont/py.typed", "concont/repro/paper.yaml"} | recipes | modules <= inside
+    shipped = {
+        f"concont/config/recipes/{name}.yaml" for name in ("default", "overlays/rows", "digits")
+    }
+    assert shipped <= recipes
+    assert {"concont/py.typed", "concont/paper/tables.yaml"} | recipes | modules <= inside
     about = f"concont-{__version__}.dist-info/"
     assert f"{about}licenses/LICENSE" in inside
     assert all(name.startswith(("concont/", about)) for name in inside)

@@ -11,23 +11,23 @@ from concont.version import __version__
 if TYPE_CHECKING:
     from concont import classic
     from concont.api import Run, load, train
-    from concont.balance import AdaptiveThresholds
     from concont.classic.parm import PARMClassifier
     from concont.classic.sspl import SSPLClassifier
-    from concont.contrast import contrast_masks
-    from concont.controller import partial_confidence
-    from concont.losses import contrastive_loss, partial_cross_entropy
+    from concont.core.balance import AdaptiveThresholds
+    from concont.core.contrast import contrast_masks
+    from concont.core.controller import partial_confidence
+    from concont.core.losses import contrastive_loss, partial_cross_entropy
 
 _WHERE = {
-    "AdaptiveThresholds": "balance",
+    "AdaptiveThresholds": "core.balance",
     "PARMClassifier": "classic.parm",
     "Run": "api",
     "SSPLClassifier": "classic.sspl",
-    "contrast_masks": "contrast",
-    "contrastive_loss": "losses",
+    "contrast_masks": "core.contrast",
+    "contrastive_loss": "core.losses",
     "load": "api",
-    "partial_confidence": "controller",
-    "partial_cross_entropy": "losses",
+    "partial_confidence": "core.controller",
+    "partial_cross_entropy": "core.losses",
     "train": "api",
 }
 

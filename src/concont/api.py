@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from torch import nn
 
 from concont.classic.options import Classic
-from concont.config import check, resolve
+from concont.config.recipe_files import read_yaml
+from concont.config.resolve import check, resolve
 from concont.data import sources
-from concont.data.batches import to_images
-from concont.data.partial import pose
+from concont.data.placement import to_images
+from concont.data.problem import pose
 from concont.device import choose_device
-from concont.engine import classic
-from concont.engine.either import execute, prepare
-from concont.engine.evaluate import predict_proba
 from concont.errors import DataError, UsageError
-from concont.measure import count, measure
 from concont.nets.network import Network, build
-from concont.recipes.shelf import read_yaml
-from concont.runs import RunFolder
-from concont.settings import Settings
+from concont.runs.folder import RunFolder
+from concont.runs.settings import Settings
+from concont.training import classic_run
+from concont.training.either import execute, prepare
+from concont.training.evaluate import predict_proba
+from concont.training.quality import count, measure
 
 if TYPE_CHECKING:
     from concont.classic.estimator import CandidateClassifier
@@ -91,7 +91,7 @@ class Run:
         return array
 
     def evaluate(self, source: str | None = None) -> dict[str, Any]:
-        """The figures of `concont.measure` on the run's own test images, or on another source's."""
+        """Figures of `training.quality` on the run's own test images, or on another source's."""
         if source is None:
             own = self.settings.data
             problem = pose(sources.load(own.source, own.root), own)
@@ -160,7 +160,7 @@ def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = No
         raise DataError(f"{path} is damaged: {error}") from None
     if isinstance(settings.method, Classic):
         arrays = {name: tensor.numpy() for name, tensor in weights.items()}
-        fitted = classic.restore(settings, arrays, device)
+        fitted = classic_run.restore(settings, arrays, device)
         return Run(folder.path, settings, summary, data, None, fitted)
     height, width, channels = data["shape"]
     moments = data["normalisation"]

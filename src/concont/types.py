@@ -137,7 +137,7 @@ class Method(Named, Protocol):
 
     @property
     def momentum_rises(self) -> bool:
-        """Whether that pace is reached from a quick one: see `memory.rising`."""
+        """Whether that pace is reached from a quick one: see `core.memory.rising`."""
         ...
 
     def idle(self, batch: int, partial: int) -> int:

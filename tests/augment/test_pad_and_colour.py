@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from concont.augment.views import n_draws
-from concont.settings import ALL_OPERATIONS, NAMED_VIEWS, View
+from concont.runs.settings import ALL_OPERATIONS, NAMED_VIEWS, View
 from draws import IMAGES, apply_view, uniforms
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from concont.augment.sheet import DRAWS, HEIGHT, MARGIN, contact_sheet
-from concont.settings import NAMED_VIEWS, View, Views
+from concont.runs.settings import NAMED_VIEWS, View, Views
 
 IMAGES = np.random.RandomState(0).randint(0, 256, (20, 8, 8, 3)).astype(np.uint8)
 

@@ -8,7 +8,7 @@ from sklearn.datasets import load_sample_images
 
 from concont.augment import ops
 from concont.augment.views import Stages, draw, n_draws, render
-from concont.settings import ALL_OPERATIONS, View, Views
+from concont.runs.settings import ALL_OPERATIONS, View, Views
 from draws import IMAGES, PLAIN, apply_view, uniforms
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from concont.bench.finished import describe_run
 from concont.errors import UsageError
-from concont.runs import RunFolder
+from concont.runs.folder import RunFolder
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from concont.bench.plain import (
     plain_step_ms,
     plain_views_ms,
 )
-from concont.config import resolve
+from concont.config.resolve import resolve
 from concont.data.sources import from_arrays
-from concont.engine.setup import prepare
-from concont.runs import RunFolder
-from concont.settings import Views
+from concont.runs.folder import RunFolder
+from concont.runs.settings import Views
+from concont.training.prepare import prepare
 from concont.types import Batch
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from concont.bench.plain import PlainSet, transforms_of
-from concont.settings import ALL_OPERATIONS, NAMED_VIEWS, View, Views
+from concont.runs.settings import ALL_OPERATIONS, NAMED_VIEWS, View, Views
 
 NAMES = ("weak", "strong", "strong2")
 SIZE = (18, 21)

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from concont.bench.product import Runner, make_job, random_images, time_step
-from concont.config import resolve
+from concont.config.resolve import resolve
 from concont.methods import METHODS
 
 SMALL = {"model": {"name": "small", "width": 4}, "train": {"batch_size": 16, "device": "cpu"}}

@@ -4,7 +4,7 @@ import pytest
 
 from concont.bench import report
 from concont.bench.report import bench, compare, each_method
-from concont.config import resolve
+from concont.config.resolve import resolve
 from concont.errors import UsageError
 from concont.methods import METHODS
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from concont.bench.scaling import by_rows, from_disk
-from concont.config import resolve
-from concont.data import mapped
+from concont.config.resolve import resolve
+from concont.data import mapped_arrays
 
 SETTINGS = {
     "data": {"labeled": 0.5, "ambiguity": 0.3},
@@ -33,7 +33,7 @@ def test_each_number_of_images_is_timed_with_all_of_them(monkeypatch):
 
 
 def test_images_are_read_from_disk(monkeypatch):
-    monkeypatch.setattr(mapped, "LARGE", 1)
+    monkeypatch.setattr(mapped_arrays, "LARGE", 1)
     row, beside = from_disk(resolve(SETTINGS), ((8, 40, 4),), calls=1)
     assert (row["streamed"], row["on_disk"], row["batch"], row["image_size"]) == (True, True, 4, 8)
     assert (beside["streamed"], beside["on_disk"], beside["images"]) == (False, False, 40)

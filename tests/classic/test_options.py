@@ -4,7 +4,7 @@ from dataclasses import fields
 import pytest
 
 from concont.classic.options import CLASSICS, classifier
-from concont.config import resolve
+from concont.config.resolve import resolve
 from concont.errors import UsageError
 
 

@@ -7,7 +7,7 @@ from sklearn.model_selection import KFold
 
 from classic.programmes import problem
 from concont.classic import parm
-from concont.classic.machine import Machine
+from concont.classic.linear_machine import Machine
 from concont.classic.parm import Limits, PARMClassifier
 
 

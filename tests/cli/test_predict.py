@@ -10,7 +10,7 @@ from PIL import Image
 from torch import nn
 
 import concont as package
-from concont import predict as module
+from concont.answers import predict as module
 from concont.cli.predict import predict
 from concont.errors import UsageError
 from processes import concont

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from concont.repro.ledger import Ledger
-from concont.repro.plan import cells_of
-from concont.repro.work import Sweep
+from concont.paper.plan import cells_of
+from concont.sweep.ledger import Ledger
+from concont.sweep.process import Sweep
 from processes import concont
-from repro.conftest import made_up_record
-from sweeps import at_work, tiny, wait_until
+from sweeps import at_work, made_up_record, tiny, wait_until
 
 
 def test_a_plan_is_shown_with_its_hours_and_nothing_is_run(tmp_path):
@@ -94,8 +93,8 @@ def test_a_sweep_that_is_told_to_end_takes_its_training_along(tmp_path, number):
     """Told so itself, or with all of its group, as by a terminal that is closed."""
     code = (
         "from pathlib import Path; from sweeps import tiny\n"
-        "from concont.cli import app, reproduce; from concont.repro.local import local\n"
-        "from concont.repro.sweep import run\n"
+        "from concont.cli import app, reproduce; from concont.sweep.launch_local import local\n"
+        "from concont.sweep.schedule import run\n"
         f"folder, jobs = Path({str(tmp_path)!r}), [tiny(1, 60)]\n"
         "app.app = lambda: reproduce._follow(jobs, run(jobs, folder, local))\n"
         "app.main()"

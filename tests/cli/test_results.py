@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from concont.repro.plan import cells_of
-from concont.repro.record import write
+from concont.paper.plan import cells_of
+from concont.sweep.record import write
 from processes import concont as command
-from repro.conftest import made_up_record
+from sweeps import made_up_record
 
 
 def concont(*words):

@@ -6,9 +6,9 @@ import torch
 from hypothesis import example, given
 
 from concont.data.order import Order
-from concont.data.partial import pose
+from concont.data.problem import pose
 from concont.data.sources import from_arrays
-from concont.settings import Data, Train
+from concont.runs.settings import Data, Train
 from strategies import seeds
 
 

@@ -7,10 +7,10 @@ import torch
 from hypothesis import given, settings
 
 import strategies
-from concont.config import check
+from concont.config.resolve import check
 from concont.methods import METHODS
 from concont.nets.network import build
-from concont.settings import Model
+from concont.runs.settings import Model
 from concont.types import Method, Nets
 from toys import EVERY, B, C, D, LinearNet, N, all_sets, double, small_queue, visit
 

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from concont.nets.backbones import BACKBONES, resnet18, small
-from concont.settings import Model
+from concont.runs.settings import Model
 
 
 @pytest.mark.parametrize(("channels", "size"), [(1, 8), (3, 32)])

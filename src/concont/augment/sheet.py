@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from concont.augment.views import draw, render
 from concont.rng import frozen_stream, torch_stream
-from concont.settings import STRONG_VARIANTS, Views
+from concont.runs.settings import STRONG_VARIANTS, Views
 
 DRAWS = 3  # rows a kind of view
 HEIGHT = 96  # of a tile, in pixels

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from concont.augment import ops, policies
-from concont.settings import View, Views
+from concont.runs.settings import View, Views
 
 CROP, FLIP, HOLE, AN_OPERATION, TINT = 4, 1, 3, 2, 6  # uniform numbers that each part takes
 

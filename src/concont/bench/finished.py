@@ -3,7 +3,7 @@
 from typing import Any
 
 from concont.errors import UsageError
-from concont.runs import RunFolder
+from concont.runs.folder import RunFolder
 
 
 def describe_run(folder: RunFolder, passing: float) -> dict[str, Any]:

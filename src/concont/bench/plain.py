@@ -17,10 +17,10 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from concont.bench.clock import wait
 from concont.data.sources import Images
-from concont.engine.setup import Job
-from concont.engine.step import Step
 from concont.nets.network import Network
-from concont.settings import ALL_OPERATIONS, Settings, View, Views
+from concont.runs.settings import ALL_OPERATIONS, Settings, View, Views
+from concont.training.prepare import Job
+from concont.training.step import Step
 from concont.types import Batch
 
 if TYPE_CHECKING:

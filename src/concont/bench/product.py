@@ -11,14 +11,14 @@ from torch import Tensor
 
 from concont.augment.views import draw
 from concont.bench.clock import count_flops, seconds, steady_ms
-from concont.data.batches import TrainingSet
 from concont.data.order import Order
+from concont.data.placement import TrainingSet
 from concont.data.sources import Dataset, from_arrays
-from concont.engine.setup import Job, prepare
-from concont.engine.speed import Captured
-from concont.engine.step import Step
-from concont.runs import RunFolder
-from concont.settings import Settings
+from concont.runs.folder import RunFolder
+from concont.runs.settings import Settings
+from concont.training.cuda_speed import Captured
+from concont.training.prepare import Job, prepare
+from concont.training.step import Step
 
 CLASSES = 10
 

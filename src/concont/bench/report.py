@@ -20,13 +20,13 @@ from concont.bench.plain import (
     plain_views_ms,
 )
 from concont.bench.product import make_job, random_images, time_step
-from concont.config import resolve
+from concont.config.resolve import resolve
 from concont.data.sources import Dataset
 from concont.device import choose_device
-from concont.engine.record import environment
 from concont.errors import UsageError
 from concont.methods import METHODS
-from concont.settings import Settings
+from concont.runs.settings import Settings
+from concont.training.recorder import environment
 
 log = logging.getLogger("concont")
 EPOCH = 50_000  # images of a CIFAR-10 epoch

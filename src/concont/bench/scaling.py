@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from concont.bench.clock import steady_ms
 from concont.bench.product import CLASSES, Runner, make_job
-from concont.data.batches import Resident, Streamed, TrainingSet
-from concont.data.mapped import mapping
+from concont.data.mapped_arrays import mapping
 from concont.data.order import Order
-from concont.data.partial import pose
+from concont.data.placement import Resident, Streamed, TrainingSet
+from concont.data.problem import pose
 from concont.data.sources import from_arrays, load
 from concont.device import choose_device
-from concont.engine.record import environment
-from concont.engine.speed import Captured
-from concont.settings import Settings
+from concont.runs.settings import Settings
+from concont.training.cuda_speed import Captured
+from concont.training.recorder import environment
 
 ROWS = (10_000, 100_000, 1_000_000)
 # side, images, rows of a batch: more than 256 MB, which stays on disk

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from concont.data.batches import to_images
+from concont.data.placement import to_images
 from concont.data.sources import Images, check_images
 from concont.device import choose_device
 from concont.errors import UsageError

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from concont.classic.descriptor import gist
 from concont.data.named import cache_folder
 from concont.data.sources import Rows, digest
-from concont.runs import write_whole
+from concont.runs.folder import write_whole
 
 log = logging.getLogger("concont")
 VERSION = 1  # of the descriptor: another one is kept beside it

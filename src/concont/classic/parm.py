@@ -13,7 +13,7 @@ from torch import Tensor
 
 from concont.classic.estimator import CandidateClassifier, check_setting
 from concont.classic.graph import Graph, neighbours, other_neighbours, unit_rows
-from concont.classic.machine import Machine, Rows, hinges, project, second_moment, solve
+from concont.classic.linear_machine import Machine, Rows, hinges, project, second_moment, solve
 
 GRID = (0.001, 0.01, 0.1, 1.0, 10.0)  # of lam and mu
 FOLDS = 5

@@ -60,14 +60,14 @@ def bench(
     show: Any
     if run is not None:
         from concont.bench.finished import describe_run
-        from concont.runs import RunFolder
+        from concont.runs.folder import RunFolder
 
         figures, show = describe_run(RunFolder(run), passing), _show_run
     else:
         from concont.bench.report import bench as measure
         from concont.bench.report import compare, each_method
         from concont.bench.scaling import scaling as grow
-        from concont.config import resolve
+        from concont.config.resolve import resolve
         from concont.device import choose_device
 
         given: dict[str, dict[str, Any]] = {
@@ -181,7 +181,7 @@ def _show_scaling(figures: dict[str, Any]) -> None:
 
 
 def _show_run(figures: dict[str, Any]) -> None:
-    from concont.display import percent
+    from concont.cli.display import percent
 
     by = figures["seconds_by"]
     passed = figures["passed_at_s"]

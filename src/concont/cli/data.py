@@ -76,14 +76,14 @@ def candidates(
     if (read is None) == (out is None):
         raise UsageError("give either --out FILE to write, or --read FILE")
     if read is not None:
-        from concont.data.sets import read_sets
+        from concont.data.candidate_file import read_sets
 
         _print_sets(read_sets(read))
         return
     flags = {"source": source, "root": root, "labeled": labeled, "ambiguity": ambiguity}
     settings = _data_settings({**flags, "seed": seed})
     from concont.data import sources
-    from concont.data.partial import sets_of
+    from concont.data.problem import sets_of
 
     sets = sets_of(sources.load(settings.source, settings.root), settings)
     assert out is not None
@@ -92,7 +92,7 @@ def candidates(
 
 
 def _data_settings(flags: dict[str, Any]) -> Any:
-    from concont.config import resolve
+    from concont.config.resolve import resolve
 
     given = {name: value for name, value in flags.items() if value is not None}
     if "source" not in given:
@@ -119,7 +119,7 @@ def views(
 ) -> None:
     """Draw what the network sees: weak and strong views of the same images."""
     from concont.augment.sheet import contact_sheet
-    from concont.config import resolve
+    from concont.config.resolve import resolve
     from concont.data import sources
 
     settings = _data_settings({"source": source, "root": root})

@@ -35,7 +35,7 @@ def evaluate(
 
 
 def _print_figures(figures: dict[str, Any]) -> None:
-    from concont.display import percent
+    from concont.cli.display import percent
 
     screen = console()
     screen.print(
@@ -53,7 +53,7 @@ def _print_figures(figures: dict[str, Any]) -> None:
 def _by_class(figures: dict[str, Any]) -> "Table":
     from rich.table import Table
 
-    from concont.display import percent
+    from concont.cli.display import percent
 
     table = Table(title="Accuracy of each class")
     table.add_column("class")

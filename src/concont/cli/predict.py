@@ -12,7 +12,7 @@ from concont.cli.app import Device, app
 from concont.errors import ConcontError, UsageError
 
 if TYPE_CHECKING:
-    from concont.predict import Prediction, Skipped
+    from concont.answers.predict import Prediction, Skipped
 
 ESCAPED = "backslashreplace"  # a file name that is no valid UTF-8 is written, not fatal
 
@@ -36,9 +36,9 @@ def predict(
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
 ) -> None:
     """Label images with a finished run."""
+    from concont.answers.predict import WRITERS, find
+    from concont.answers.predict import predict as label
     from concont.api import load
-    from concont.predict import WRITERS, find
-    from concont.predict import predict as label
 
     _refuse_unless_writable(out)
     found = find(images)
@@ -61,7 +61,7 @@ def _readable(
     results: "Iterable[Prediction | Skipped]", skipped: "list[Skipped]"
 ) -> "Iterator[Prediction]":
     """The predictions; what was skipped is told on standard error and put in the list."""
-    from concont.predict import Skipped
+    from concont.answers.predict import Skipped
 
     for result in results:
         if isinstance(result, Skipped):
@@ -73,7 +73,7 @@ def _readable(
 
 def _write(write: Callable[[TextIO], None], out: Path | None) -> None:
     """To standard output as it comes, or to a file as a whole."""
-    from concont.runs import write_whole
+    from concont.runs.folder import write_whole
 
     if out is not None:
         write_whole(out, partial(_save, write))

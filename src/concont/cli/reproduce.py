@@ -14,10 +14,10 @@ from concont.errors import ConcontError, Interrupted, UsageError
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from concont.repro.estimate import Rates
-    from concont.repro.ledger import Ledger
-    from concont.repro.plan import Job
-    from concont.repro.work import Outcome
+    from concont.paper.plan import Job
+    from concont.sweep.estimate import Rates
+    from concont.sweep.ledger import Ledger
+    from concont.sweep.process import Outcome
 
 
 @app.command()
@@ -63,11 +63,11 @@ def reproduce(
     What is finished is never run again: a sweep that was stopped goes on where it was. `next` runs
     the most wanted missing jobs in the time that there is.
     """
-    from concont.repro.launch import chosen, here
-    from concont.repro.ledger import Ledger
-    from concont.repro.plan import BUDGETS, cells_of, choose, most_wanted, plan
-    from concont.repro.sweep import missing, run, run_within
-    from concont.repro.work import Sweep
+    from concont.paper.plan import BUDGETS, cells_of, choose, most_wanted, plan
+    from concont.sweep.launch import chosen, here
+    from concont.sweep.ledger import Ledger
+    from concont.sweep.process import Sweep
+    from concont.sweep.schedule import missing, run, run_within
 
     if budget not in BUDGETS:
         raise UsageError(f"no budget {budget!r}; there are {', '.join(BUDGETS)}")
@@ -121,7 +121,7 @@ def _refuse_beside_next(asked: bool, minutes: float | None, launcher: str, paral
 
 def _timed(ledger: "Ledger", here_alone: bool) -> "Rates":
     """Of runs on this device, and to plan with, of one H200."""
-    from concont.repro.estimate import TIMED, device_name, rates
+    from concont.sweep.estimate import TIMED, device_name, rates
 
     found = rates(ledger.records(), device_name())
     return found if here_alone else {**TIMED, **found}
@@ -154,8 +154,8 @@ def _show_fitting(
     jobs: "Sequence[Job]", folder: Path, minutes: float, timed: "Rates", in_full: bool
 ) -> None:
     """What fits into the time."""
-    from concont.repro.estimate import device_name, kind_of
-    from concont.repro.sweep import fitting
+    from concont.sweep.estimate import device_name, kind_of
+    from concont.sweep.schedule import fitting
 
     fit = fitting(jobs, folder, minutes, timed)
     typer.echo(f"in {minutes:g} minutes: about {_count(fit)}")
@@ -170,7 +170,7 @@ def _show_fitting(
 
 def _show_times(jobs: "Sequence[Job]", timed: "Rates", in_full: bool) -> None:
     """The GPU time of these."""
-    from concont.repro.estimate import seconds
+    from concont.sweep.estimate import seconds
 
     times = [seconds(job.settings, timed) for job in jobs]
     total, unknown = sum(t for t in times if t is not None), sum(t is None for t in times)
@@ -183,7 +183,7 @@ def _show_times(jobs: "Sequence[Job]", timed: "Rates", in_full: bool) -> None:
 
 
 def _list(jobs: "Sequence[Job]", timed: "Rates") -> None:
-    from concont.repro.estimate import seconds
+    from concont.sweep.estimate import seconds
 
     for job in jobs:
         time = seconds(job.settings, timed)
@@ -194,7 +194,7 @@ def _list(jobs: "Sequence[Job]", timed: "Rates") -> None:
 
 def _follow(left: "Sequence[Job]", outcomes: "Generator[Outcome, None, None]") -> "list[Outcome]":
     """Tell how each job ended; those that failed. Stopped, it stops what is under way."""
-    from concont.display import percent
+    from concont.cli.display import percent
     from concont.signals import stop_requests
 
     names, failed = {job.key: job.name for job in left}, []

@@ -12,8 +12,8 @@ from concont.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from concont.repro.ledger import Ledger
-    from concont.repro.paper import Cell
+    from concont.paper.tables import Cell
+    from concont.sweep.ledger import Ledger
 
 FOLDER = Path("reproduction")
 Folder = Annotated[
@@ -44,8 +44,8 @@ def results(
     """Show finished runs, or the paper's tables with ours beside them."""
     if context.invoked_subcommand is not None:
         return
-    from concont.repro.ledger import Ledger
-    from concont.repro.work import Sweep
+    from concont.sweep.ledger import Ledger
+    from concont.sweep.process import Sweep
 
     _refuse(against, table, method, figures is not None, as_json)
     ledger = Ledger(Sweep(folder).ledger)
@@ -55,7 +55,7 @@ def results(
     elif against is None:
         _show_records(ledger.records(**filters), as_json)
     else:
-        from concont.repro.plan import cells_of
+        from concont.paper.plan import cells_of
 
         cells = [c for c in cells_of(table or "all") if data in (None, c.data)]
         if not cells:
@@ -66,7 +66,7 @@ def results(
 def _refuse(
     against: str | None, table: str | None, method: str | None, figures: bool, as_json: bool
 ) -> None:
-    from concont.config import every_method
+    from concont.config.resolve import every_method
 
     if method is not None and method not in every_method():
         raise UsageError(f"no method {method!r}; there are {', '.join(every_method())}")
@@ -87,9 +87,9 @@ def merge(
     folder: Folder = FOLDER,
 ) -> None:
     """Take results from elsewhere into the ledger; those that are there already are left out."""
-    from concont.repro.ledger import Ledger
-    from concont.repro.merge import collect
-    from concont.repro.work import Sweep
+    from concont.sweep.ledger import Ledger
+    from concont.sweep.merge import collect
+    from concont.sweep.process import Sweep
 
     records = [record for source in sources for record in collect(source)]
     added = Ledger(Sweep(folder).ledger).add(records)
@@ -100,8 +100,8 @@ def show_cells(
     cells: "Sequence[Cell]", ledger: "Ledger", as_json: bool = False, **filters: Any
 ) -> None:
     """The paper's cells with ours beside them; blank where nothing was run."""
-    from concont.repro.against import compare
-    from concont.repro.plan import STAND_IN
+    from concont.paper.comparison import compare
+    from concont.paper.plan import STAND_IN
 
     rows = compare(cells, ledger.records(**filters))
     if as_json:
@@ -123,7 +123,7 @@ def show_cells(
 
 def show_drawn(tables: "Iterable[str]", ledger: "Ledger", folder: Path, **filters: Any) -> int:
     """Draw the figures of these tables, as far as the ledger has them; how many files."""
-    from concont.repro.figures import FIGURES, draw
+    from concont.paper.figures import FIGURES, draw
 
     wanted, drawn, records = set(tables), 0, ledger.records(**filters)
     for name, figure in FIGURES.items():
@@ -135,7 +135,7 @@ def show_drawn(tables: "Iterable[str]", ledger: "Ledger", folder: Path, **filter
 
 
 def _show_drawn_alone(ledger: "Ledger", folder: Path, filters: dict[str, Any]) -> None:
-    from concont.repro.plan import TARGETS
+    from concont.paper.plan import TARGETS
 
     if not show_drawn(TARGETS, ledger, folder, **filters):
         typer.echo(f"nothing to draw in {ledger.path}", err=True)
@@ -167,8 +167,8 @@ def _show_records(records: "Sequence[dict[str, Any]]", as_json: bool) -> None:
         return
     from rich.table import Table
 
-    from concont.display import percent
-    from concont.repro.record import key_of
+    from concont.cli.display import percent
+    from concont.sweep.record import key_of
 
     shown = Table()
     for column in ("settings", "recipe", "share", "q", "seed", "epochs", "last", "best", "s", "on"):

@@ -9,7 +9,7 @@ from concont.cli.app import app, console
 from concont.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
-    from concont.settings import Settings
+    from concont.runs.settings import Settings
 
 
 @app.command()
@@ -123,9 +123,9 @@ def _train(
     overwrite: bool,
     print_config: bool,
 ) -> None:
-    from concont.config import resolve, write_yaml
-    from concont.engine.either import prepare
-    from concont.runs import RunFolder
+    from concont.config.resolve import resolve, write_yaml
+    from concont.runs.folder import RunFolder
+    from concont.training.either import prepare
 
     settings = resolve(flags, recipe, assignments)
     _tell_unused(flags["train"], settings)
@@ -158,8 +158,8 @@ def _tell_unused(flags: dict[str, Any], settings: "Settings") -> None:
 
 
 def _resume(path: Path) -> None:
-    from concont.engine.either import reopen
-    from concont.runs import RunFolder
+    from concont.runs.folder import RunFolder
+    from concont.training.either import reopen
 
     folder = RunFolder(path)
     folder.require("config.yaml")
@@ -171,9 +171,9 @@ def _resume(path: Path) -> None:
 
 
 def _run(job: Any) -> None:
-    from concont.display import watch
-    from concont.engine.either import execute
+    from concont.cli.display import watch
     from concont.signals import stop_requests
+    from concont.training.either import execute
 
     screen = console()
     try:
@@ -188,7 +188,7 @@ def _run(job: Any) -> None:
 
 
 def _result(summary: dict[str, Any]) -> str:
-    from concont.display import percent
+    from concont.cli.display import percent
 
     if summary["accuracy_last"] is None:
         return f"trained for {summary['seconds']:.0f} s; there is no test set to measure on"

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from concont.data.partial import Problem
+from concont.data.problem import Problem
 from concont.rng import torch_stream
-from concont.settings import Train
+from concont.runs.settings import Train
 
 
 @dataclass(frozen=True)

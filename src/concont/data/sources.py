@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concont.data.mapped import read_arrays
+from concont.data.mapped_arrays import read_arrays
 from concont.data.mat import read_mat
 from concont.data.named import NAMED, default_root, read_named
 from concont.errors import DataError, UsageError
-from concont.settings import NAMED_SOURCES
+from concont.runs.settings import NAMED_SOURCES
 
 UNKNOWN = -1  # a true label that nobody gave
 Images = NDArray[np.uint8]

@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from concont.balance import make_balance, refuse_outside
-from concont.contrast import contrast_masks, without
-from concont.controller import Controller, Verdict
-from concont.losses import (
+from concont.core.balance import make_balance, refuse_outside
+from concont.core.contrast import contrast_masks, without
+from concont.core.controller import Controller, Verdict
+from concont.core.losses import (
     PART_MEANS,
     consistency_loss,
     contrastive_loss,
@@ -18,7 +18,7 @@ from concont.losses import (
     uniform_cross_entropy,
     uniform_cross_entropy_of_all,
 )
-from concont.memory import EMPTY, empty_queue, push_
+from concont.core.memory import EMPTY, empty_queue, push_
 from concont.types import Batch, Count, Fraction, Nets, NonNegative, Positive, State, StepOut
 
 PART_LOSSES = {

@@ -6,9 +6,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from concont.balance import make_balance, refuse_outside
-from concont.controller import Controller, label_quality
-from concont.losses import consistency_loss, inside_softmax, outside_cross_entropy, uniform_over
+from concont.core.balance import make_balance, refuse_outside
+from concont.core.controller import Controller, label_quality
+from concont.core.losses import (
+    consistency_loss,
+    inside_softmax,
+    outside_cross_entropy,
+    uniform_over,
+)
 from concont.types import Batch, Nets, NonNegative, Positive, Simple, State, StepOut
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from concont.losses import inside_softmax
+from concont.core.losses import inside_softmax
 from concont.types import Batch, Nets, NonNegative, Simple, State, StepOut
 
 

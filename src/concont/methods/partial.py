@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from concont.losses import PART_MEANS, partial_cross_entropy
+from concont.core.losses import PART_MEANS, partial_cross_entropy
 from concont.types import Batch, Nets, Simple, State, StepOut
 
 

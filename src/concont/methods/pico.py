@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from concont.contrast import contrast_masks, without
-from concont.controller import label_quality
-from concont.losses import contrastive_loss, soft_cross_entropy, uniform_over
-from concont.memory import EMPTY, empty_queue, push_
+from concont.core.contrast import contrast_masks, without
+from concont.core.controller import label_quality
+from concont.core.losses import contrastive_loss, soft_cross_entropy, uniform_over
+from concont.core.memory import EMPTY, empty_queue, push_
 from concont.types import (
     Batch,
     Count,

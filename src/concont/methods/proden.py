@@ -5,7 +5,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from concont.losses import inside_softmax, soft_cross_entropy, uniform_over
+from concont.core.losses import inside_softmax, soft_cross_entropy, uniform_over
 from concont.types import Batch, Nets, Simple, State, StepOut
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import nn
 
-from concont.settings import Model
+from concont.runs.settings import Model
 
 
 def resnet18(channels: int, model: Model) -> nn.Module:

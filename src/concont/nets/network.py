@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from concont.errors import UsageError
 from concont.nets.backbones import BACKBONES
 from concont.rng import derive
-from concont.settings import Model
+from concont.runs.settings import Model
 from concont.types import Nets
 
 

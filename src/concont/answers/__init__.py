@@ -1,0 +1,1 @@
+"""What a trained run says of images."""

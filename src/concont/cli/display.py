@@ -1,0 +1,67 @@
+"""What a person sees while a run trains: a live bar on a terminal, plain lines elsewhere."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import (
+    BarColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import (
+    Progress as Bars,
+)
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from concont.training.loop import Progress
+
+
+def percent(value: float | None) -> str:
+    """A share as text; a dash where there is none."""
+    return "-" if value is None else f"{100 * value:.2f} %"
+
+
+def describe(row: dict[str, Any]) -> str:
+    """A line of metrics in words."""
+    parts = [f"{row['images_per_s']:,.0f} images/s"]
+    for name in ("loss", "loss_part", "loss_reg", "loss_contrast"):
+        if row[name] is not None:
+            parts.append(f"{name.removeprefix('loss_')} {row[name]:.3f}")
+    if row["confident"] is not None:
+        parts.append(f"confident {percent(row['confident'])}")
+    if row["accuracy"] is not None:
+        parts.append(f"accuracy {percent(row['accuracy'])}")
+    return "  ".join(parts)
+
+
+def watch(progress: "Iterator[Progress]", epochs: int | None, title: str, console: Console) -> None:
+    """Draw a run's progress until it ends; epochs: None for a run that has none."""
+
+    def words(point: "Progress") -> str:
+        return title if epochs is None else f"{title}  epoch {point.epoch}/{epochs}"
+
+    if not console.is_terminal:
+        for point in progress:
+            if point.row is not None:
+                line = f"{words(point)}  {describe(point.row)}"
+                console.print(line, soft_wrap=True, highlight=False)
+        return
+    bars = Bars(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.percentage:3.0f} %"),
+        TimeRemainingColumn(compact=True),
+        console=console,
+    )
+    figures = Text("")  # the last evaluation, on a line of its own
+    task = bars.add_task(title, total=None)
+    with Live(Group(bars, figures), console=console, refresh_per_second=10):
+        for point in progress:
+            bars.update(task, total=point.total, completed=point.step, description=words(point))
+            if point.row is not None:
+                figures.plain = f"  {describe(point.row)}"

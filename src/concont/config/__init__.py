@@ -1,0 +1,1 @@
+"""From recipes, files and flags to complete settings."""

@@ -1,0 +1,1 @@
+"""What a step computes: losses, the controller, its thresholds, contrast and memory."""

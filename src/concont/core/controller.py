@@ -1,0 +1,96 @@
+"""The controller: pseudo-labels, partial confidence scores, and who is confident (Eq. 2)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from concont.core.balance import Balance, Step
+from concont.types import State
+
+
+def partial_confidence(
+    probs: Tensor, candidates: Tensor, weights: tuple[float, float, float] = (1.0, 1.0, 1.0)
+) -> tuple[Tensor, Tensor]:
+    """Eq. 2: the p-score (B,) of each row and its pseudo-label (B,), always a candidate.
+
+    probs (B, C) rows of a distribution; candidates (B, C) bool; weights of the three terms.
+    Scores are not probabilities: a row with a single candidate has at least 2.
+    """
+    n_classes = candidates.shape[1]
+    n_candidates = candidates.sum(dim=1).to(probs.dtype)  # (B,)
+    inside = probs * candidates  # (B, C)
+    mass = inside.sum(dim=1)
+    # -1 outside: even where every candidate has underflowed to 0 the label is one of them.
+    label = probs.masked_fill(~candidates, -1.0).argmax(dim=1)
+
+    first = inside.amax(dim=1)
+    second = inside.scatter(1, label[:, None], 0.0).amax(dim=1)
+    label_information = 1 / n_candidates  # p1
+    margin = ((first - second) / mass).where(mass > 0, 0.0)  # p2
+    # p3 rises as the model fits worse, and still the paper adds it.
+    # Paper: 0/0 where every class is a candidate; taken as 0.
+    n_outside = n_classes - n_candidates
+    learning_state = ((1 - mass) / n_outside.clamp(min=1)).where(n_outside > 0, 0.0)  # p3
+
+    w1, w2, w3 = weights
+    return w1 * label_information + w2 * margin + w3 * learning_state, label
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The controller's opinion of a batch."""
+
+    label: Tensor  # (B,) pseudo-labels
+    score: Tensor  # (B,) p-scores
+    confident: Tensor  # (B,) bool
+    probs: Tensor  # (B, C) as they were judged
+    mean: Tensor  # (C,) of the probabilities as given
+
+    @property
+    def memory(self) -> dict[str, Tensor]:
+        """What the controller wants to see again after the step."""
+        names = ("label", "score", "confident", "mean")
+        return {f"verdict_{name}": getattr(self, name) for name in names}
+
+    def quality(self, truth: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+        """Sums and counts for the log: how many are confident, and how many of them rightly."""
+        sure = self.confident & (truth >= 0)
+        right = (self.label == truth) & sure
+        return {
+            "confident": (self.confident.sum(), torch.ones_like(self.label).sum()),
+            "confident_precision": (right.sum(), sure.sum()),
+            **label_quality(self.label, truth),
+        }
+
+
+def label_quality(labels: Tensor, truth: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+    """The same of pseudo-labels (B,) alone; this and the above are for logging, no loss."""
+    known = truth >= 0
+    return {"pseudo_accuracy": (((labels == truth) & known).sum(), known.sum())}
+
+
+@dataclass(frozen=True)
+class Controller:
+    """Scores, pseudo-labels and thresholds together: what any method can be guided by."""
+
+    balance: Balance
+    weights: tuple[float, float, float] = (1.0, 1.0, 1.0)  # of the p-score's terms
+
+    def init_state(self, rows: int, classes: int) -> State:
+        """What it remembers between steps."""
+        return self.balance.init_state(rows, classes)
+
+    def judge(self, probs: Tensor, candidates: Tensor, state: State) -> Verdict:
+        """Call a row confident where its p-score reaches the threshold of its pseudo-label."""
+        aligned = self.balance.align(probs, state)
+        score, label = partial_confidence(aligned, candidates, self.weights)
+        confident = score >= self.balance.thresholds(state)[label]
+        return Verdict(label, score, confident, aligned, probs.mean(dim=0))
+
+    def update(self, state: State, index: Tensor, memory: Mapping[str, Tensor]) -> None:
+        """Move the thresholds after a step on the rows `index` (B,), from a verdict's memory."""
+        label, score = memory["verdict_label"], memory["verdict_score"]
+        confident, mean = memory["verdict_confident"], memory["verdict_mean"]
+        self.balance.update(state, Step(index, label, score, confident, mean))

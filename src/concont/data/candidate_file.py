@@ -1,0 +1,63 @@
+"""Candidate sets as a file, so that another code base can be compared on the very same ones."""
+
+import hashlib
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concont.errors import DataError, UsageError
+from concont.runs.folder import write_whole
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Who keeps a candidate set, which one, and for which data."""
+
+    labeled: NDArray[np.bool_]  # (N,) rows of the training set that keep a set
+    candidates: NDArray[np.bool_]  # (N, C); all True where nothing is kept
+    data: str  # digest of the data they belong to
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of all of it."""
+        state = hashlib.sha256(f"{self.data} {self.candidates.shape};".encode())
+        state.update(np.packbits(self.labeled).tobytes())
+        state.update(np.packbits(self.candidates, axis=1).tobytes())
+        return state.hexdigest()
+
+    def write(self, path: Path) -> None:
+        """Save as `.npz` with the hash inside."""
+
+        def save(temporary: Path) -> None:
+            with open(temporary, "wb") as file:
+                np.savez_compressed(
+                    file,
+                    labeled=self.labeled,
+                    candidates=self.candidates,
+                    data=self.data,
+                    hash=self.hash,
+                )
+
+        write_whole(path, save)
+
+
+def read_sets(path: Path) -> Sets:
+    """What `write` saved; refused where the hash does not fit."""
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            sets = Sets(archive["labeled"], archive["candidates"], str(archive["data"]))
+            expected = str(archive["hash"])
+    except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile, TypeError) as error:
+        raise DataError(f"{path}: not a file of candidate sets, or cut short ({error})") from None
+    if sets.labeled.dtype != np.bool_ or sets.candidates.dtype != np.bool_:
+        raise DataError(f"{path}: labeled and candidates must be bool")
+    if sets.candidates.ndim != 2 or sets.labeled.shape != sets.candidates.shape[:1]:
+        raise DataError(f"{path}: labeled and candidates do not fit each other")
+    if sets.hash != expected:
+        raise DataError(f"{path}: the sets are not those that were written (hash {sets.hash[:12]})")
+    return sets

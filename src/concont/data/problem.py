@@ -1,0 +1,168 @@
+"""Which rows keep a candidate set, and which labels are in it."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concont.data.candidate_file import Sets, read_sets
+from concont.data.sources import UNKNOWN, Dataset, Labels, Rows
+from concont.errors import DataError, UsageError
+from concont.rng import frozen_stream
+from concont.runs.settings import Data
+
+log = logging.getLogger("concont")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a run learns from and is measured on; rows are those of the data set."""
+
+    rows: NDArray[np.int64]  # (N,) which training images these are
+    images: Rows  # (N, H, W, channels), or features (N, D)
+    candidates: NDArray[np.bool_]  # (N, C); all True = unlabelled
+    truth: Labels  # (N,) for logging and declared bounds alone
+    test_images: Rows | None
+    test_labels: Labels | None
+    evaluated_on: str | None  # "test", "holdout", or None: nothing to measure on
+    classes: tuple[str, ...]
+    digest: str  # of the data
+    sets_hash: str  # of the candidate sets, as `concont data candidates` writes them
+
+    @property
+    def n_partial(self) -> int:
+        """Rows that have a candidate set."""
+        return int((~self.candidates.all(axis=1)).sum())
+
+
+def pose(data: Dataset, settings: Data) -> Problem:
+    """Hold rows out, choose the rows that keep a set, make the sets, drop what is not used."""
+    rows, held = _hold_out(data, settings)
+    sets = sets_of(data, settings)
+    candidates = sets.candidates
+    if not settings.unlabeled:
+        rows = rows[sets.labeled[rows]]
+    _warn_outside(data.y_train[rows], candidates[rows])
+    on_test = data.x_test is not None and not len(held)
+    return Problem(
+        rows=rows,
+        images=data.x_train if len(rows) == len(data.x_train) else data.x_train[rows],
+        candidates=candidates[rows],
+        truth=data.y_train[rows],
+        test_images=data.x_train[held] if len(held) else data.x_test,
+        test_labels=data.y_train[held] if len(held) else data.y_test,
+        evaluated_on="holdout" if len(held) else ("test" if on_test else None),
+        classes=data.classes,
+        digest=data.digest,
+        sets_hash=sets.hash,
+    )
+
+
+def sets_of(data: Dataset, settings: Data) -> Sets:
+    """The candidate sets of all training rows: from a file, or drawn from the seed."""
+    if settings.candidates is not None:
+        sets = read_sets(Path(settings.candidates))
+        if sets.data != data.digest or sets.candidates.shape[1] != len(data.classes):
+            raise DataError(f"{settings.candidates}: these candidate sets belong to other data")
+        return sets
+    rows, _ = _hold_out(data, settings)
+    drawn = _candidates(data, settings)
+    keeps = _choose(data, drawn, rows, settings)
+    return Sets(keeps, np.where(keeps[:, None], drawn, True), data.digest)
+
+
+def flip_in(
+    labels: Labels, n_classes: int, q: float, stream: np.random.RandomState, at_least_two: bool
+) -> NDArray[np.bool_]:
+    """Candidate sets (N, C): the true label always, each wrong one with probability q.
+
+    Rows without a label get every class. `at_least_two` adds one wrong label to a lone one.
+    """
+    chance = stream.random_sample((len(labels), n_classes))
+    sets: NDArray[np.bool_] = np.asarray(chance < q)
+    known = labels != UNKNOWN
+    sets[np.flatnonzero(known), labels[known]] = True
+    if at_least_two:
+        lone = known & (sets.sum(axis=1) == 1)
+        nearest = np.where(sets, np.inf, chance).argmin(axis=1)  # a wrong label, uniformly
+        sets[np.flatnonzero(lone), nearest[lone]] = True
+    sets[~known] = True
+    return sets
+
+
+def _hold_out(data: Dataset, settings: Data) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    everything = np.arange(len(data.x_train))
+    if settings.holdout == 0:
+        return everything, everything[:0]
+    known = everything[data.y_train != UNKNOWN]
+    count = round(settings.holdout * len(everything))
+    if not 0 < count < len(known):
+        raise UsageError(f"data.holdout asks for {count} rows; {len(known)} have a true label")
+    shuffled = frozen_stream(settings.seed, "holdout").permutation(known)
+    held = np.sort(shuffled[:count])
+    return np.setdiff1d(everything, held), held
+
+
+def _candidates(data: Dataset, settings: Data) -> NDArray[np.bool_]:
+    """Every row's set, whether it will be kept or not."""
+    if data.candidates is not None:
+        if settings.ambiguity:
+            raise UsageError("this data has candidate sets of its own; leave --ambiguity out")
+        return data.candidates
+    stream = frozen_stream(settings.seed, "candidates")
+    q = settings.ambiguity or 0.0
+    return flip_in(data.y_train, len(data.classes), q, stream, settings.at_least_two)
+
+
+def _choose(
+    data: Dataset, sets: NDArray[np.bool_], rows: NDArray[np.int64], settings: Data
+) -> NDArray[np.bool_]:
+    """Which of the data set's rows keep their set (N,) bool.
+
+    A set that a wide flip filled with every class tells nothing, yet it was annotated: it counts.
+    """
+    annotated = np.zeros(len(sets), dtype=bool)
+    given: NDArray[np.bool_] = np.asarray(data.y_train != UNKNOWN)
+    if data.candidates is not None:
+        given = np.asarray(~sets.all(axis=1))
+    annotated[rows] = given[rows]
+    pool = np.flatnonzero(annotated)
+    if len(pool) == 0:
+        raise DataError("no row has a label or a candidate set, so there is nothing to learn from")
+    if settings.labeled is None:
+        return annotated
+    share = settings.labeled <= 1
+    count = round(settings.labeled * len(rows)) if share else int(settings.labeled)
+    if share and settings.labeled == 1:
+        count = len(pool)
+    if not 0 < count <= len(pool):
+        raise UsageError(
+            f"data.labeled asks for {count} rows with a candidate set; {len(pool)} can have one"
+        )
+    order = frozen_stream(settings.seed, "labeled").permutation(len(sets))
+    order = order[annotated[order]]
+    if settings.stratified:
+        order = _round_robin(order, data.y_train)
+    keeps = np.zeros(len(sets), dtype=bool)
+    keeps[order[:count]] = True
+    return keeps
+
+
+def _round_robin(order: NDArray[np.int64], labels: Labels) -> NDArray[np.int64]:
+    """The same rows so that every prefix has its classes as even as can be."""
+    rank = np.empty(len(order), dtype=np.int64)
+    for label in np.unique(labels[order]):
+        own = np.flatnonzero(labels[order] == label)
+        rank[own] = np.arange(len(own))
+    return order[np.argsort(rank, kind="stable")]
+
+
+def _warn_outside(truth: Labels, candidates: NDArray[np.bool_]) -> None:
+    known = np.flatnonzero(truth != UNKNOWN)
+    outside = int((~candidates[known, truth[known]]).sum())
+    if outside:
+        log.warning(
+            "%d of %d rows have a true label outside their own candidate set", outside, len(known)
+        )

@@ -1,1 +1,0 @@
-"""The shipped recipes: one YAML file a data set."""

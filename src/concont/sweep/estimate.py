@@ -1,0 +1,94 @@
+"""How long a run will take: from runs in the ledger, else from steps timed on one H200."""
+
+import math
+from collections.abc import Iterable
+
+from concont.data.named import NAMED
+from concont.runs.settings import Settings
+from concont.sweep.record import Record, settings_in
+
+Kind = tuple[str, int, str]  # method, batch, network; of a method without one: its name, 0, data
+Rates = dict[Kind, float]  # seconds a step; without a network, of the whole fit
+
+DIGITS = 1_437  # training images of the data set that stands in
+H200 = "NVIDIA H200"
+# benchmarks/results/methods-h200.json, and the sixty epochs of cifar10-methods-60-epochs.json for
+# DPLL's own batch; ledger.json for what has no network.
+TIMED: Rates = {
+    ("concont", 256, "resnet18"): 6.07e-3,
+    ("dpll", 256, "resnet18"): 8.80e-3,
+    ("dpll", 64, "resnet18"): 6.2e-3,
+    ("pico", 256, "resnet18"): 4.90e-3,
+    ("lws", 256, "resnet18"): 4.80e-3,
+    ("partial", 256, "resnet18"): 3.65e-3,
+    ("proden", 256, "resnet18"): 3.65e-3,
+    ("supervised", 256, "resnet18"): 3.60e-3,
+    ("sspl", 0, "cifar10"): 7.0,
+    ("sspl", 0, "cifar100"): 7.0,
+    ("parm", 0, "cifar10"): 39.0,
+    ("parm", 0, "cifar100"): 129.0,
+}
+LOAD = 15.0  # seconds until a process has the data and begins
+START = 75.0  # seconds until its first step is done, with nothing compiled before
+EVALUATION = 0.15
+
+
+def kind_of(settings: Settings) -> Kind:
+    """Runs of a kind take the same time for a step, and share what was compiled for it."""
+    if not settings.has_network:
+        return settings.method.name, 0, settings.data.source
+    return settings.method.name, settings.train.batch_size, settings.model.name
+
+
+def steps_of(settings: Settings, done: int = 0) -> int:
+    """Optimiser steps of the whole run, or of what is left when so many epochs are done."""
+    source, known = settings.data.source, settings.data.labeled
+    used = NAMED[source].n_train if source in NAMED else DIGITS
+    if known is not None and not settings.data.unlabeled:
+        used = round(known * used if known <= 1 else known)
+    return (settings.train.epochs - done) * max(1, used // settings.train.batch_size)
+
+
+def rates(records: Iterable[Record], device: str) -> Rates:
+    """What was timed on this device: of several runs the fastest, or without a network the slowest.
+
+    What else was on the device can only have made a step slower; a fit depends on the data.
+    """
+    found: Rates = dict(TIMED) if device == H200 else {}
+    for record in records:
+        settings = settings_in(record)
+        if settings is None or record["environment"].get("device") != device:
+            continue
+        kind, step = kind_of(settings), step_of(record)
+        if not settings.has_network:
+            found[kind] = max(record["seconds"], found.get(kind, 0.0))
+        elif step is not None:
+            found[kind] = min(step, found.get(kind, math.inf))
+    return found
+
+
+def step_of(record: Record) -> float | None:
+    """Seconds that a step of the run took, its first one apart."""
+    spent, steps = (record.get("seconds_by") or {}).get("steps"), record.get("steps")
+    return spent / steps if spent and steps else None
+
+
+def seconds(settings: Settings, timed: Rates, done: int = 0, start: float = START) -> float | None:
+    """Of what is left after so many epochs, with the start; None where nothing like it was timed.
+
+    start: seconds until the first step is done.
+    """
+    pace = timed.get(kind_of(settings))
+    if pace is None:
+        return None
+    if not settings.has_network:
+        return LOAD + pace
+    evaluations = -(-(settings.train.epochs - done) // settings.train.evaluate_every)
+    return start + steps_of(settings, done) * pace + evaluations * EVALUATION
+
+
+def device_name() -> str:
+    """What a record made here would call its device."""
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"

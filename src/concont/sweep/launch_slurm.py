@@ -1,0 +1,76 @@
+"""Jobs as an array of a Slurm cluster, by submitit."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from concont.errors import UsageError
+from concont.paper.plan import Job
+from concont.sweep.process import Outcome, perform
+
+TIMEOUT = 24 * 60  # minutes of one job; what is left of it then is queued again
+POLL = 5.0
+
+
+class Requeued:
+    """`perform` for a job that Slurm may stop: it is queued again and goes on where it was."""
+
+    def __call__(self, arguments: list[str], key: str, folder: str) -> Outcome:
+        """The job."""
+        return perform(arguments, key, folder)
+
+    def checkpoint(self, *words: Any) -> Any:
+        """What submitit queues in place of a job that is preempted or out of time."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self, *words)
+
+
+def on_slurm(
+    jobs: Sequence[Job],
+    folder: Path,
+    parallel: int = 1,
+    /,
+    cluster: str = "slurm",
+    **options: Any,
+) -> Iterator[Outcome]:
+    """So many at a time; submitit's own files are in `slurm/`, and options are its parameters.
+
+    All nodes must see the folder under the same path. Jobs that are left when this is stopped are
+    cancelled.
+    """
+    if not jobs:
+        return
+    try:
+        import submitit
+        from submitit.helpers import as_completed
+    except ImportError:
+        raise UsageError("--launcher slurm needs submitit: pip install 'concont[slurm]'") from None
+    folder = folder.resolve()
+    usual = {"name": "concont", "timeout_min": TIMEOUT, "gpus_per_node": 1}
+    try:
+        executor = submitit.AutoExecutor(folder / "slurm", cluster)
+        executor.update_parameters(slurm_array_parallelism=parallel, **{**usual, **options})
+        words = [(job.arguments, job.key, str(folder)) for job in jobs]
+        submitted = executor.map_array(Requeued(), *zip(*words, strict=True))
+    except (RuntimeError, ValueError, NameError, AssertionError) as error:
+        raise UsageError(f"--launcher slurm: {str(error).splitlines()[0]}") from None
+    keys = {task.job_id: job.key for task, job in zip(submitted, jobs, strict=True)}
+    try:
+        for task in as_completed(submitted, poll_frequency=POLL):
+            yield _outcome(task, keys.pop(task.job_id))
+    finally:
+        for task in submitted:
+            if task.job_id in keys:
+                task.cancel()
+
+
+def _outcome(task: Any, key: str) -> Outcome:
+    """What became of it; that it was lost is a failure like any other."""
+    from submitit.core.utils import UncompletedJobError
+
+    try:
+        outcome: Outcome = task.result()
+    except UncompletedJobError:
+        return Outcome(key, failure=f"lost by Slurm ({task.state}); see {task.paths.stderr}")
+    return outcome

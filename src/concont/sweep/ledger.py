@@ -1,0 +1,103 @@
+"""The results ledger: one append-only table of finished runs.
+
+SQLite rather than Parquet: a row is appended without writing the file anew, two processes may do so
+at once, a run enters once by its hash, and Python reads it without another library.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from concont.errors import DataError
+from concont.sweep.record import Record, key_of
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS results (
+  settings_hash TEXT PRIMARY KEY,  -- as of when it came
+  method TEXT, recipe TEXT, data TEXT, labeled REAL, ambiguity REAL, unlabeled INTEGER,
+  seed INTEGER, epochs INTEGER, accuracy_last REAL, accuracy_best REAL, seconds REAL,
+  device TEXT, "commit" TEXT, clean INTEGER,
+  record TEXT NOT NULL  -- all of it: settings, curve, environment
+);
+CREATE TRIGGER IF NOT EXISTS no_update BEFORE UPDATE ON results
+  BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON results
+  BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+"""
+FILTERS = ("method", "recipe", "data", "seed", "epochs")
+COLUMNS = (
+    *("method", "recipe", "data", "labeled", "ambiguity", "unlabeled", "seed"),
+    *("epochs", "accuracy_last", "accuracy_best", "seconds"),
+)
+OWN = ("device", "commit", "clean")  # of its environment
+PATIENCE = 60.0  # seconds to wait for another process that writes
+
+
+class Ledger:
+    """Finished runs by the hash of their settings; what is in it stays as it is."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(self, records: Iterable[Record]) -> int:
+        """Append those whose settings are not there yet, as this version reads them; how many."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        new: dict[str, Record] = {}
+        for record in records:
+            new.setdefault(key_of(record), record)
+        marks = ", ".join("?" * (1 + len(COLUMNS) + len(OWN) + 1))
+        with self._open() as table:
+            table.execute("BEGIN IMMEDIATE")  # nobody adds between the look and the append
+            known = {key_of(record) for record in _select(table)}
+            rows = [_row(key, new[key]) for key in new if key not in known]
+            table.executemany(f"INSERT INTO results VALUES ({marks})", rows)
+            return len(rows)
+
+    def records(self, **wanted: Any) -> list[Record]:
+        """All that have these values, in the order in which they came."""
+        unknown = set(wanted) - set(FILTERS)
+        if unknown:
+            raise DataError(f"the ledger cannot be asked by {', '.join(sorted(unknown))}")
+        if not self.path.is_file() or self.path.stat().st_size == 0:  # about to be made
+            return []
+        given = {name: value for name, value in wanted.items() if value is not None}
+        where = " AND ".join(["1", *(f"{name} = ?" for name in given)])
+        with self._open(write=False) as table:
+            return _select(table, where, list(given.values()))
+
+    def finished(self) -> dict[str, Record]:
+        """All, by the hash that this version gives their settings."""
+        return {key_of(record): record for record in self.records()}
+
+    @contextmanager
+    def _open(self, write: bool = True) -> Iterator[sqlite3.Connection]:
+        try:
+            where = f"{self.path.resolve().as_uri()}?mode={'rwc' if write else 'rw'}"
+            table = sqlite3.connect(where, timeout=PATIENCE, uri=True)
+            try:
+                with table:
+                    if write:
+                        table.executescript(SCHEMA)
+                    yield table
+            finally:
+                table.close()
+        except sqlite3.DatabaseError as error:
+            raise DataError(f"{self.path} is no ledger, or cannot be used: {error}") from None
+
+
+def _select(
+    table: sqlite3.Connection, where: str = "1", values: Sequence[Any] = ()
+) -> list[Record]:
+    found = table.execute(f"SELECT record FROM results WHERE {where} ORDER BY rowid", values)
+    return [json.loads(text) for (text,) in found]
+
+
+def _row(key: str, record: Record) -> list[Any]:
+    columns, own = (
+        (record[name] for name in COLUMNS),
+        (record["environment"].get(name) for name in OWN),
+    )
+    return [key, *columns, *own, json.dumps(record)]

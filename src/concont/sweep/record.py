@@ -1,0 +1,149 @@
+"""A finished run as one small record that can be carried anywhere."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+from annotated_types import Ge, Lt, MinLen
+from pydantic import BaseModel, ValidationError
+
+from concont.config.recipe_files import read_yaml
+from concont.config.resolve import check
+from concont.errors import ConcontError, DataError
+from concont.runs.folder import RunFolder
+from concont.runs.settings import NAMED_SOURCES, Settings
+from concont.types import AtLeastOne, Count, NonNegative, Share
+
+Record = dict[str, Any]
+Text = Annotated[str, MinLen(1)]
+MOMENTS = 50  # at most, of the thresholds over time
+
+
+class Judged(BaseModel, strict=True, extra="allow"):
+    """What `concont.training.pseudo_labels` says, of each class and at each recall."""
+
+    pseudo_labels: list[Count]
+    confident: list[Count]
+    confident_right: list[Count] | None
+    precision: dict[str, list[Share] | None]
+
+
+class Needed(BaseModel, strict=True, extra="allow"):
+    """What a record must hold to enter a ledger, whoever wrote it; there is more in most."""
+
+    settings_hash: Text
+    settings: dict[str, Any]
+    method: Text
+    recipe: Text
+    data: Text
+    labeled: float | None
+    ambiguity: float | None
+    unlabeled: bool
+    seed: Annotated[int, Ge(-(2**63)), Lt(2**63)]
+    epochs: AtLeastOne | None  # None: without a network
+    accuracy_last: Share | None
+    accuracy_best: Share | None
+    curve: list[tuple[int, Share]]
+    seconds: NonNegative
+    environment: dict[str, Any]
+    batch_size: AtLeastOne | None = None
+    steps: AtLeastOne | None = None
+    seconds_by: dict[str, NonNegative] | None = None
+    thresholds: list[tuple[int, list[float]]] | None = None
+    verdict: Judged | None = None
+
+
+def of_run(folder: RunFolder) -> Record:
+    """The record of a finished run; nothing in it names a path."""
+    summary, data = folder.read_json("summary.json"), folder.read_json("data.json")
+    text = folder.require("config.yaml").read_text("utf-8")
+    settings: dict[str, Any] = read_yaml(text, str(folder / "config.yaml"))
+    lines = folder.metrics()
+    kept = [line for line in lines if line["thresholds"] is not None]
+    every = -(-len(kept) // MOMENTS) or 1
+    return {
+        **summary,
+        "settings": {**settings, "data": _without_paths(settings["data"], data)},
+        "data_digest": data["digest"],
+        "sets_hash": data["sets_hash"],
+        "curve": [[m["epoch"], m["accuracy"]] for m in lines if m["accuracy"] is not None],
+        "thresholds": [
+            [line["epoch"], [round(t, 4) for t in line["thresholds"]]] for line in kept[::-every]
+        ][::-1],
+        "verdict": folder.read_json("verdict.json")
+        if (folder / "verdict.json").is_file()
+        else None,
+        "environment": _without_command(folder.read_json("environment.json")),
+    }
+
+
+def write(path: Path, record: Record) -> None:
+    """A whole file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    RunFolder(path.parent).write_text(path.name, json.dumps(record) + "\n")
+
+
+def read(path: Path) -> list[Record]:
+    """The records of a file: one, or a list of them."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from None
+    records = content if isinstance(content, list) else [content]
+    for record in records:
+        refuse_odd(record, path)
+    return records
+
+
+def refuse_odd(record: Any, path: Path) -> None:
+    """What is no record enters no ledger, which would keep it for ever."""
+    try:
+        Needed.model_validate_json(json.dumps(record))  # so that a list may be a tuple
+    except ValidationError as error:
+        raise DataError(f"{path} is no record of a run: {_first(error)}") from None
+
+
+def settings_in(record: Record) -> Settings | None:
+    """The record's settings as this version reads them; None where it no longer can.
+
+    A setting that is newer than the record has its default, which is what was done before.
+    """
+    try:
+        return check(record["settings"])
+    except ConcontError:
+        return None
+
+
+def key_of(record: Record) -> str:
+    """The hash by which this version knows the record's run."""
+    settings = settings_in(record)
+    if settings is None:
+        return str(record["settings_hash"])
+    return settings.hash(record.get("data_digest"), record.get("sets_hash"))
+
+
+def _without_paths(section: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the data, with what it holds in the place of where it lay."""
+    named = section["source"] in NAMED_SOURCES
+    return {
+        **section,
+        "root": None,
+        "source": section["source"] if named else data["digest"],
+        "candidates": None if section["candidates"] is None else data["sets_hash"],
+    }
+
+
+def _without_command(environment: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in environment.items() if name != "command"}
+    if "earlier" in kept:
+        kept["earlier"] = [_without_command(start) for start in kept["earlier"]]
+    return kept
+
+
+def _first(error: ValidationError) -> str:
+    """What is wrong first, in words."""
+    found = error.errors()[0]
+    where = ".".join(map(str, found["loc"]))
+    if found["type"] == "missing":
+        return f"it has no {where}"
+    return f"{where}: {found['msg']}" if where else found["msg"]

@@ -1,0 +1,208 @@
+"""The same numbers, sooner: compiled parts of a step, and a step replayed as one CUDA graph."""
+
+import logging
+import warnings
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import torch
+from torch import Tensor
+
+from concont.runs.settings import Settings
+from concont.types import Net, Nets
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Passes = Callable[..., tuple[Tensor, ...]]
+Update = Callable[[Tensor, Tensor, Mapping[str, Tensor]], None]
+log = logging.getLogger("concont")
+
+
+def wanted(settings: Settings, device: torch.device) -> bool:
+    """Whether to compile; by default on a GPU only."""
+    chosen = settings.train.compile
+    return device.type == "cuda" if chosen is None else chosen
+
+
+def get_ready() -> None:
+    """Start the processes that compile in parallel, so that they are up when they are needed."""
+    try:
+        import torch._inductor.async_compile  # noqa: F401  (starts them)
+    except Exception as error:  # compilation itself will say what is missing
+        log.debug("no compile workers: %s", error)
+
+
+def compiled(
+    part: Callable[P, R], fast: bool = True, said: set[str] | None = None
+) -> Callable[P, R]:
+    """`part` compiled, or as it is where that is not wanted or not possible here.
+
+    Compilation happens in the first call, before anything is computed: where it fails, one line
+    says so and the plain code runs from then on. Parts that share `said` give a reason once.
+    """
+    if not fast:
+        return part
+    from torch._dynamo.exc import TorchDynamoException
+
+    given = set() if said is None else said
+    current: Callable[P, R] = torch.compile(part, dynamic=False)
+    proven = False
+
+    @wraps(part)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        nonlocal current, proven
+        try:
+            result = (current if proven else _quiet(current))(*args, **kwargs)
+        except Exception as error:  # a missing compiler, an old GPU, a user's network: many kinds
+            if proven and not isinstance(error, TorchDynamoException):  # other shapes compile later
+                raise
+            why = reason(error)
+            if why not in given:
+                log.warning("not compiled, so slower: %s", why)
+                given.add(why)
+            current = part
+            result = part(*args, **kwargs)
+        proven = True
+        return result
+
+    return call
+
+
+def _quiet(part: Callable[P, R]) -> Callable[P, R]:
+    """Without the compiler's hints to those who tune kernels."""
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return part(*args, **kwargs)
+
+    return call
+
+
+def reason(error: BaseException) -> str:
+    """The first line of the error at the root of a failure."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0]
+
+
+class Apart:
+    """A network whose passes are compiled by themselves and may run beside another one's.
+
+    On a stream of its own a pass starts when the views are there (`mark`), not when what was
+    asked for before it has ended. Whoever asks for its features waits for them on the device.
+    """
+
+    def __init__(self, network: Net, passes: Passes, stream: torch.cuda.Stream | None) -> None:
+        self.network, self.passes, self.stream = network, passes, stream
+        self.ready = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        # Here rather than on the method: it imports the compiler, which takes a second.
+        self.features = torch.compiler.disable(self._features)  # type: ignore[no-untyped-call]
+
+    def mark(self) -> None:
+        """What is asked for from here on may start here."""
+        self.ready.record()
+
+    def beside(self, make: Callable[[], R]) -> R:
+        """Run this on the stream of its own, from here on; only its passes may read the result."""
+        if self.stream is None:
+            return make()
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.stream):
+            return make()
+
+    def _features(self, *views: Tensor) -> tuple[Tensor, ...]:
+        """As the network's own."""
+        if self.stream is None:
+            return self.passes(*views)
+        self.stream.wait_event(self.ready)
+        with torch.cuda.stream(self.stream):
+            found = self.passes(*views)
+        torch.cuda.current_stream().wait_stream(self.stream)
+        return found
+
+    def logits(self, features: Tensor) -> Tensor:
+        """As the network's own."""
+        return self.network.logits(features)
+
+    def embed(self, features: Tensor) -> Tensor:
+        """As the network's own."""
+        return self.network.embed(features)
+
+
+def apart(nets: Nets, said: set[str]) -> tuple[Apart, Apart]:
+    """The online and the key network; the key network's passes run beside the online one's."""
+    online, key = (compiled(net.features, True, said) for net in (nets.online, nets.key))
+    own = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    return Apart(nets.online, online, None), Apart(nets.key, key, own)
+
+
+class Captured:
+    """Replays an update as one CUDA graph, after a few ordinary ones that warm it up.
+
+    Inputs are copied to fixed places, from which the graph reads them.
+    """
+
+    WARM_UP = 3
+
+    def __init__(self, update: Update) -> None:
+        self.update = update
+        self.inputs: tuple[Tensor, Tensor, dict[str, Tensor]] | None = None
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.calls = 0
+        self.possible = True
+
+    def __call__(self, index: Tensor, images: Tensor, draws: Mapping[str, Tensor]) -> None:
+        """The update of one batch; all batches have the same shapes."""
+        self._take(index, images, draws)
+        if self.calls < self.WARM_UP:
+            self._aside()
+        elif self.graph is None and self.possible:
+            self._capture()
+        self.calls += 1
+        if self.calls > self.WARM_UP:
+            if self.graph is not None:
+                self.graph.replay()
+            else:
+                self._run()
+
+    def _take(self, index: Tensor, images: Tensor, draws: Mapping[str, Tensor]) -> None:
+        if self.inputs is None:
+            copies = {name: tensor.clone() for name, tensor in draws.items()}
+            self.inputs = (index.clone(), images.clone(), copies)
+            return
+        own_index, own_images, own_draws = self.inputs
+        own_index.copy_(index)
+        own_images.copy_(images)
+        for name, tensor in draws.items():
+            own_draws[name].copy_(tensor)
+
+    def _run(self) -> None:
+        assert self.inputs is not None
+        self.update(*self.inputs)
+
+    def _aside(self) -> None:
+        """An ordinary update on a stream of its own, as capturing wants it before."""
+        side, here = torch.cuda.Stream(), torch.cuda.current_stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(here)
+        with torch.cuda.stream(side):
+            self._run()
+        here.wait_stream(side)
+
+    def _capture(self) -> None:
+        graph = torch.cuda.CUDAGraph()
+        # A capture that fails leaves the generator in the middle of it: this copy is not.
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        before = generator.clone_state()
+        try:
+            # Of this thread alone, since another one may be fetching the next images.
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                self._run()
+        except Exception as error:  # a user's network may wait for the device or copy from it
+            log.warning("not captured as a CUDA graph, so slower: %s", reason(error))
+            self.possible = False
+            generator.graphsafe_set_state(before)
+        else:
+            self.graph = graph

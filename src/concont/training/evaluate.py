@@ -1,0 +1,46 @@
+"""Accuracy of a network on held images."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from concont.data.placement import place
+from concont.data.problem import Problem
+
+AT_ONCE = 1000  # divides the paper's test sets: one shape for cuDNN to choose algorithms for
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Images that a run is measured on, on the training device where they fit."""
+
+    __test__ = False  # not a test class
+    images: Tensor  # (M, channels, H, W) uint8
+    labels: Tensor  # (M,)
+
+    @classmethod
+    def of(cls, problem: Problem, device: torch.device, memory_share: float) -> "TestSet | None":
+        """A problem's test images, or hold-out; None where it has neither."""
+        if problem.test_images is None or problem.test_labels is None:
+            return None
+        images = place(problem.test_images, device, memory_share).images
+        return cls(images, torch.from_numpy(problem.test_labels).to(device))
+
+
+@torch.no_grad()
+def predict_proba(network: nn.Module, images: Tensor) -> Tensor:
+    """Class probabilities (M, C) of uint8 images, with BatchNorm's running statistics."""
+    was_training = network.training
+    network.eval()
+    device = next(network.parameters(), images).device  # images may lie in main memory
+    chunks = torch.split(images, AT_ONCE)
+    parts = [network(chunk.to(device).float() / 255).softmax(dim=1) for chunk in chunks]
+    network.train(was_training)
+    return torch.cat(parts)
+
+
+def accuracy(network: nn.Module, test: TestSet) -> float:
+    """Share of the images whose likeliest class is the true one."""
+    right = predict_proba(network, test.images).argmax(dim=1) == test.labels
+    return right.double().mean().item()

@@ -1,0 +1,185 @@
+"""From settings to a job that is ready to start: everything checked, nothing written."""
+
+import logging
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from concont.config.recipe_files import read_yaml
+from concont.config.resolve import check
+from concont.data import sources
+from concont.data.order import Order
+from concont.data.placement import TrainingSet
+from concont.data.problem import Problem, pose
+from concont.device import choose_device
+from concont.errors import DataError, UsageError
+from concont.nets.network import Network, build, can_skip_idle, skip_idle_, with_key
+from concont.rng import derive, torch_stream
+from concont.runs.folder import RunFolder
+from concont.runs.settings import Settings
+from concont.training import checkpoint, cuda_speed
+from concont.training.evaluate import TestSet
+from concont.training.meter import Meter
+from concont.training.state import TrainState
+
+log = logging.getLogger("concont")
+AT_ONCE = 2**22  # pixels that are counted at once
+SMALLEST = 4  # pixels: the networks halve a side twice
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that is ready to start: checked and built, with nothing written yet."""
+
+    settings: Settings
+    folder: RunFolder
+    problem: Problem
+    moments: tuple[Tensor, Tensor]
+    data: TrainingSet
+    order: Order
+    test: TestSet | None
+    state: TrainState
+    resumed: bool = False
+
+    @property
+    def epochs(self) -> int:
+        """Passes over the data."""
+        return self.settings.train.epochs
+
+    @property
+    def total_steps(self) -> int:
+        """Optimiser steps of the whole run."""
+        return self.settings.train.epochs * self.order.steps
+
+
+def prepare(
+    settings: Settings,
+    folder: RunFolder,
+    data: sources.Dataset | None = None,
+    model: nn.Module | None = None,
+    resumed: bool = False,
+) -> Job:
+    """Load the data, pose the problem, build the networks; refuse what cannot be trained."""
+    train = settings.train
+    device = choose_device(train.device)
+    if cuda_speed.wanted(settings, device):
+        cuda_speed.get_ready()
+    dataset = data or sources.load(settings.data.source, settings.data.root)
+    problem = pose(dataset, settings.data)
+    _refuse(settings, problem)
+    if train.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = not train.deterministic  # the fastest of its algorithms
+    moments = measure(problem)
+    height, width, channels = problem.images.shape[1:]
+    shape, classes = (channels, height, width), len(problem.classes)
+    torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
+    online = build(settings.model, shape, classes, moments, train.seed, model).to(device)
+    skipping = train.skip_idle and can_skip_idle(online)
+    order = Order.of(problem, train, sort=skipping)
+    if skipping:
+        skip_idle_(online, settings.deep.idle(order.batch_size, order.most_partial))
+    if order.batch_size < train.batch_size:
+        log.warning(
+            "a batch holds %d rows, not %d: the data has no more",
+            order.batch_size,
+            train.batch_size,
+        )
+    return Job(
+        settings,
+        folder,
+        problem,
+        moments,
+        TrainingSet.of(problem, device, train.memory_share),
+        order,
+        TestSet.of(problem, device, train.memory_share),
+        start(settings, online, torch.from_numpy(problem.candidates).to(device)),
+        resumed,
+    )
+
+
+def start(settings: Settings, online: Network, candidates: Tensor) -> TrainState:
+    """The state of a run before its first step, on the device of the candidate sets (N, C)."""
+    method, options, device = settings.deep, settings.optimizer, candidates.device
+    nets = with_key(online, method.key_momentum)
+    memory = method.init_state(candidates, settings.model.embedding)
+    return TrainState(
+        nets=nets,
+        optimizer=torch.optim.SGD(
+            online.parameters(),
+            # a tensor where a captured step has to read it
+            lr=torch.tensor(options.lr, device=device) if device.type == "cuda" else options.lr,
+            fused=device.type == "cuda" or None,
+            momentum=options.momentum,
+            weight_decay=options.weight_decay,
+            nesterov=options.nesterov,
+        ),
+        memory={name: tensor.to(device) for name, tensor in memory.items()},
+        views=torch_stream(settings.train.seed, "views", device=device),
+        meter=Meter(device),
+    )
+
+
+def measure(problem: Problem) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each channel of the training images, in [0, 1]."""
+    images = problem.images
+    channels = images.shape[-1]
+    counts = np.zeros((channels, 256), dtype=np.int64)
+    rows = max(1, AT_ONCE * channels // images[0].size)
+    for start in range(0, len(images), rows):
+        pixels = images[start : start + rows].reshape(-1, channels)
+        counts += np.stack([np.bincount(channel, minlength=256) for channel in pixels.T])
+    values, total = np.arange(256) / 255, counts[0].sum()
+    mean = counts @ values / total
+    variance = counts @ values**2 / total - mean**2
+    std = np.sqrt(np.maximum(variance, 1e-8))
+    return torch.tensor(mean, dtype=torch.float32), torch.tensor(std, dtype=torch.float32)
+
+
+def reopen(
+    folder: RunFolder, data: sources.Dataset | None = None, model: nn.Module | None = None
+) -> Job:
+    """A run that was started before, at its last checkpoint, or at its start without one."""
+    plain = read_yaml(folder.require("config.yaml").read_text("utf-8"), str(folder / "config.yaml"))
+    job = prepare(check(plain), folder, data, model, resumed=True)
+    known = folder.read_json("data.json")["digest"] if (folder / "data.json").exists() else None
+    if known not in (None, job.problem.digest):
+        raise DataError(f"{folder.path} was trained on other data than what is there now")
+    saved = checkpoint.load(folder, job.data.device)
+    if saved is not None:
+        _restore(job, saved)
+    return job
+
+
+def _restore(job: Job, saved: dict[str, Any]) -> None:
+    device = job.data.device.type
+    if saved["device"] != device:
+        log.warning("resumed on %s what began on %s: not exact", device, saved["device"])
+    try:
+        job.state.load_state_dict(saved)
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise DataError(
+            f"the checkpoint in {job.folder.path} does not fit its config.yaml: {error}"
+        ) from None
+
+
+def _refuse(settings: Settings, problem: Problem) -> None:
+    if problem.images.ndim == 2:
+        raise UsageError("this data holds features, no images: --method sspl or parm learn of them")
+    bound = settings.method.reads_truth or getattr(settings.method, "selection", None) == "true"
+    if bound and (problem.truth < 0).any():
+        raise UsageError("this bound needs the true label of every training image")
+    if len(problem.rows) < 2 or settings.train.batch_size < 2:
+        raise UsageError("BatchNorm needs at least two rows in a batch; there is one")
+    height, width = problem.images.shape[1:3]
+    if min(height, width) < SMALLEST:
+        raise DataError(f"images are {height} x {width}; the smallest side is {SMALLEST}")
+    for kind in ("weak", "strong"):
+        pad = getattr(settings.views, kind).pad
+        if pad >= min(height, width):
+            raise UsageError(f"views.{kind}.pad is {pad}; the images are {height} x {width}")

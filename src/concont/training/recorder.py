@@ -1,0 +1,172 @@
+"""What a run leaves behind: the files of its folder, from first to last."""
+
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from concont import version
+from concont.config.resolve import write_yaml
+from concont.data.problem import Problem
+from concont.runs.folder import RunFolder, write_whole
+from concont.runs.settings import NAMED_SOURCES, Settings
+
+LINE = (  # what a line of metrics holds; null where it does not apply
+    "epoch",
+    "step",
+    "seconds",
+    "images_per_s",
+    "loss",
+    "loss_part",
+    "loss_reg",
+    "loss_contrast",
+    "confident",
+    "pseudo_accuracy",
+    "confident_precision",
+    "thresholds",
+    "accuracy",
+    "accuracy_best",
+    "accuracy_momentum",
+)
+Moments = tuple[Tensor, Tensor]  # mean and standard deviation of each channel
+
+
+class Recorder:
+    """Writes a run's folder: what it is, a line an evaluation, and at the end the result.
+
+    `since`: the step at which an earlier start of the same run is taken up; None: a new one.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        settings: Settings,
+        problem: Problem,
+        device: torch.device,
+        moments: Moments | None = None,
+        since: int | None = None,
+    ) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.folder, self.settings, self.problem = folder, settings, problem
+        folder.path.mkdir(parents=True, exist_ok=True)
+        folder.write_text("config.yaml", write_yaml(settings))  # first: it makes this a run
+        if since is not None:
+            folder.cut_metrics(since)
+        folder.write_json("environment.json", self._environment(device, since is not None))
+        folder.write_json("data.json", describe_data(problem, moments))
+        write_whole(folder / "candidates.npz", self._write_candidates)
+        self.events = SummaryWriter(str(folder.path), purge_step=(since or 0) + 1)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """A line of metrics, and the same for TensorBoard."""
+        self.folder.append_metrics(dict(row))
+        scalars = {name: value for name, value in row.items() if isinstance(value, float)}
+        for label, value in enumerate(row["thresholds"] or ()):
+            scalars[f"threshold/{label}"] = value
+        for name, value in scalars.items():
+            self.events.add_scalar(name, value, row["step"])
+
+    def finish(self, weights: Mapping[str, Tensor], figures: Mapping[str, Any]) -> None:
+        """What was learned, then the summary, with these figures, that marks the run finished."""
+        from safetensors.torch import save_file
+
+        tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
+        write_whole(self.folder / "model.safetensors", lambda path: save_file(tensors, path))
+        self.folder.write_json("summary.json", {**self._identity(), **self._result(), **figures})
+
+    def close(self) -> None:
+        """Let go of the open files."""
+        self.events.close()
+
+    def _identity(self) -> dict[str, Any]:
+        """Which run this is."""
+        settings, problem = self.settings, self.problem
+        data = settings.data
+        return {
+            "method": settings.method.name,
+            "recipe": settings.recipe,
+            "data": data.source if data.source in NAMED_SOURCES else problem.digest,
+            "labeled": data.labeled,
+            "ambiguity": data.ambiguity,
+            "unlabeled": data.unlabeled,
+            "seed": settings.train.seed,
+            "data_seed": data.seed,
+            "settings_hash": settings.hash(problem.digest, problem.sets_hash),
+        }
+
+    def _result(self) -> dict[str, Any]:
+        """What its last evaluation found."""
+        last = self.folder.metrics()[-1]
+        return {
+            "evaluated_on": self.problem.evaluated_on,
+            "accuracy_last": last["accuracy"],
+            "accuracy_best": last["accuracy_best"],
+            "accuracy_momentum": last["accuracy_momentum"],
+        }
+
+    def _environment(self, device: torch.device, resumed: bool) -> dict[str, Any]:
+        """This start's environment; those of earlier starts of the same run stay below it."""
+        now = environment(device)
+        if not resumed or not (self.folder / "environment.json").is_file():
+            return now
+        before = self.folder.read_json("environment.json")
+        return {**now, "earlier": [*before.pop("earlier", []), before]}
+
+    def _write_candidates(self, path: Path) -> None:
+        with open(path, "wb") as file:
+            rows, sets = self.problem.rows, self.problem.candidates
+            np.savez_compressed(file, rows=rows, candidates=sets)
+
+
+def describe_data(problem: Problem, moments: Moments | None) -> dict[str, Any]:
+    """What a later prediction must know of the data."""
+    scale = None
+    if moments is not None:
+        scale = dict(zip(("mean", "std"), (m.tolist() for m in moments), strict=True))
+    return {
+        "classes": list(problem.classes),
+        "shape": list(problem.images.shape[1:]),
+        "normalisation": scale,
+        "digest": problem.digest,
+        "sets_hash": problem.sets_hash,
+        "n_train": len(problem.rows),
+        "n_partial": problem.n_partial,
+        "n_test": 0 if problem.test_labels is None else len(problem.test_labels),
+        "evaluated_on": problem.evaluated_on,
+    }
+
+
+def cpu_name() -> str:
+    """The processor's own name, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """What a figure depends on besides the settings."""
+    found, clean = version.commit()
+    return {
+        "concont": version.__version__,
+        "commit": found,
+        "clean": clean,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "cpu": cpu_name(),
+        "cpus": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "command": sys.argv,
+    }

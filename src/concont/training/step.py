@@ -1,0 +1,116 @@
+"""One optimiser step, from the images of a batch to everything that it changes."""
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from concont.augment.views import Stages, draw
+from concont.core.memory import average_, rising
+from concont.data.placement import TrainingSet
+from concont.runs.settings import Settings
+from concont.training.cuda_speed import Apart, Captured, apart, compiled, wanted
+from concont.training.meter import Meter
+from concont.training.state import TrainState
+from concont.types import Batch, Nets, State, StepOut
+
+Draws = Mapping[str, Tensor]
+Names = dict[str, Tensor]
+
+
+class Step:
+    """Trains on a batch: the same for every method, compiled and captured where asked for.
+
+    `fast` None: as the settings say, which by default is on a GPU.
+    """
+
+    def __init__(
+        self, settings: Settings, state: TrainState, data: TrainingSet, fast: bool | None = None
+    ) -> None:
+        self.settings, self.state, self.data = settings, state, data
+        fast = wanted(settings, data.device) if fast is None else fast
+        method, said = settings.deep, set[str]()
+
+        def note(nets: Nets, memory: State, meter: Meter, batch: Batch, out: StepOut) -> None:
+            method.commit(nets, memory, batch, out)
+            meter.add(out)
+
+        self.stages = Stages(lambda stage: compiled(stage, fast, said))
+        self.losses = compiled(method.losses, fast, said)
+        self.note = compiled(note, fast, said)
+        self.nets = state.nets
+        if fast and data.device.type == "cuda" and state.nets.key is not state.nets.online:
+            self.nets = Nets(*apart(state.nets, said))
+        self.clock = torch.tensor([0.0, settings.train.epochs], device=data.device)
+        self.run: Callable[[Tensor, Tensor, Draws], None] = self.update
+        # A user's own network may do in Python what a graph would not do again: unless asked for.
+        foreign = any(getattr(m, "foreign", False) for m in state.nets.modules.values())
+        if fast and data.device.type == "cuda" and (settings.train.compile or not foreign):
+            self.run = Captured(self.update)
+
+    def __call__(self, index: Tensor, images: Tensor, lr: float, epoch: int = 0) -> None:
+        """One step on the rows `index` (B,) and their uint8 images."""
+        state, settings = self.state, self.settings
+        self.clock[0].fill_(epoch)
+        draws = draw(settings.views, settings.deep.views, len(index), state.views)
+        self.set_rate(lr)
+        self.run(index, images, draws)
+        state.step += 1
+
+    def set_rate(self, lr: float) -> None:
+        """The learning rate of the next step."""
+        for group in self.state.optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(lr)  # a captured step reads it from there
+            else:
+                group["lr"] = lr
+
+    def see(self, images: Tensor, draws: Draws) -> dict[str, Tensor]:
+        """The views that the method wants."""
+        return self.stages.render(images, self.settings.views, draws)
+
+    def look(self, images: Tensor, draws: Draws) -> dict[str, Tensor]:
+        """The same, with what only the key network sees made beside the rest where it can be."""
+        key = self.nets.key
+        if not isinstance(key, Apart):
+            return self.see(images, draws)
+        own, rest = Names(), Names()
+        for name, uniforms in draws.items():
+            (own if name in self.settings.deep.key_views else rest)[name] = uniforms
+        made = key.beside(lambda: self.see(images, own))
+        return {**self.see(images, rest), **made}
+
+    def batch(self, index: Tensor, views: Mapping[str, Tensor]) -> Batch:
+        """What the method is given of the rows `index` (B,)."""
+        data, (epoch, epochs) = self.data, self.clock.unbind()
+        return Batch(index, data.candidates[index], views, data.truth[index], epoch, epochs)
+
+    def update(self, index: Tensor, images: Tensor, draws: Draws) -> None:
+        """All that a step does on the device; nothing in it waits for the device."""
+        state = self.state
+        with torch.no_grad():
+            views = self.look(images, draws)
+        batch = self.batch(index, views)
+        out = self.learn(batch)
+        with torch.no_grad():
+            self.note(state.nets, state.memory, state.meter, batch, out)
+
+    def ask(self, batch: Batch) -> StepOut:
+        """What the method makes of a batch; nothing is changed but BatchNorm's averages."""
+        if isinstance(self.nets.key, Apart):
+            self.nets.key.mark()  # its pass may start here
+        return self.losses(self.nets, self.state.memory, batch)
+
+    def learn(self, batch: Batch) -> StepOut:
+        """Losses, backward pass, optimiser, momentum network."""
+        state, method = self.state, self.settings.deep
+        out = self.ask(batch)
+        state.optimizer.zero_grad()  # there are gradients only if capturing the last step failed
+        out.total.backward()  # type: ignore[no-untyped-call]
+        state.optimizer.step()
+        state.optimizer.zero_grad()  # a graph is captured without any
+        momentum = method.key_momentum
+        if momentum is not None:
+            pace = rising(momentum, state.meter.steps) if method.momentum_rises else momentum
+            average_(state.nets.modules["key"], state.nets.modules["online"], pace)
+        return out

@@ -1,0 +1,288 @@
+import csv
+import io
+import json
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import concont
+from concont.answers import predict as module
+from concont.answers.predict import (
+    Prediction,
+    Skipped,
+    find,
+    predict,
+    read,
+    write_csv,
+    write_jsonl,
+)
+from concont.errors import DataError, UsageError
+
+GREY, COLOUR = (8, 8, 1), (8, 8, 3)
+
+
+@pytest.fixture
+def run(tmp_path, toy_arrays, toy_config):
+    toy_config["train"]["epochs"] = 1
+    arrays = {**toy_arrays, "classes": np.array(["left", "right"])}
+    return concont.train(toy_config, data=arrays, out=tmp_path / "run")
+
+
+@pytest.fixture
+def colour_run(tmp_path, toy_arrays, toy_config):
+    """Three classes of colour images."""
+    toy_config["train"]["epochs"] = 1
+    images = np.random.RandomState(1).randint(0, 256, (40, *COLOUR)).astype(np.uint8)
+    arrays = {"x_train": images, "y_train": np.arange(40) % 3}
+    return concont.train(toy_config, data=arrays, out=tmp_path / "colour")
+
+
+@pytest.fixture
+def save(tmp_path):
+    """Save an array or an image under a name; returns its path."""
+
+    def to(name, content, **options):
+        path = tmp_path / "images" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        image = content if isinstance(content, Image.Image) else Image.fromarray(content)
+        image.save(path, **options)
+        return path
+
+    return to
+
+
+def noise(*shape, seed=0):
+    return np.random.RandomState(seed).randint(0, 256, shape).astype(np.uint8)
+
+
+def vast_png(width, height):
+    """The start of a PNG that claims to have this size."""
+
+    def chunk(kind, body):
+        check = struct.pack(">I", zlib.crc32(kind + body))
+        return struct.pack(">I", len(body)) + kind + body + check
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b""))
+
+
+def test_saved_images_are_predicted_as_their_arrays(run, save, toy_arrays):
+    images = toy_arrays["x_test"]
+    paths = [save(f"{k}.png", image) for k, image in enumerate(images)]
+    probs = run.predict_proba(images)
+    results = list(predict(run, paths, top=2))
+    assert [result.image for result in results] == paths
+    names = np.array(["left", "right"])
+    assert [result.top[0][0] for result in results] == names[probs.argmax(axis=1)].tolist()
+    got = [dict(result.top) for result in results]
+    assert [row["left"] for row in got] == pytest.approx(probs[:, 0].tolist(), abs=1e-6)
+    assert [row["right"] for row in got] == pytest.approx(probs[:, 1].tolist(), abs=1e-6)
+
+
+def test_the_likeliest_classes_come_first(colour_run, save):
+    images = noise(9, *COLOUR)
+    paths = [save(f"{k}.png", image) for k, image in enumerate(images)]
+    whole = [result.top for result in predict(colour_run, paths, top=3)]
+    probs = colour_run.predict_proba(images)
+    for top, row in zip(whole, probs, strict=True):
+        assert [label for label, _ in top] == [str(k) for k in np.argsort(-row)]
+        assert [prob for _, prob in top] == pytest.approx(sorted(row, reverse=True), abs=1e-6)
+        assert sum(prob for _, prob in top) == pytest.approx(1, abs=1e-5)
+    assert [result.top for result in predict(colour_run, paths, top=2)] == [t[:2] for t in whole]
+    assert [result.top for result in predict(colour_run, paths)] == [t[:1] for t in whole]
+
+
+@pytest.mark.parametrize("top", [0, 3])
+def test_top_is_at_most_the_number_of_classes(run, top):
+    with pytest.raises(UsageError, match=f"top is {top}; it must be 1 to 2"):
+        predict(run, [], top)
+
+
+@pytest.mark.parametrize(("limit", "value"), [("AT_ONCE", 3), ("PIXELS", 200)])
+def test_images_are_predicted_a_batch_at_a_time(run, save, toy_arrays, monkeypatch, limit, value):
+    paths = [save(f"{k}.png", image) for k, image in enumerate(toy_arrays["x_test"][:7])]
+    paths.insert(4, paths[0].with_name("none.png"))
+    single = [next(predict(run, [path], top=2)) for path in paths]
+    sizes = []
+    own = type(run).predict_proba
+
+    def counted(self, images):
+        sizes.append(len(images))
+        return own(self, images)
+
+    monkeypatch.setattr(type(run), "predict_proba", counted)
+    monkeypatch.setattr(module, limit, value)
+    results = {result.image: result for result in predict(run, paths, top=2)}
+    assert sizes == [3, 2, 2]
+    assert results[paths[4]] == single[4] == Skipped(paths[4], "No such file or directory")
+    for one in single[:4] + single[5:]:
+        assert dict(results[one.image].top) == pytest.approx(dict(one.top), abs=1e-6)
+
+
+def test_an_image_larger_than_a_batch_is_predicted_alone(run, save, monkeypatch):
+    monkeypatch.setattr(module, "PIXELS", 10)
+    paths = [save(f"{k}.png", noise(8, 8, seed=k)) for k in range(2)]
+    assert [result.image for result in predict(run, paths)] == paths
+
+
+def test_grey_and_colour_are_turned_into_each_other(save):
+    grey, colour = noise(8, 8), noise(*COLOUR)
+    assert np.array_equal(read(save("grey.png", grey), GREY), grey[..., None])
+    assert np.array_equal(read(save("colour.png", colour), COLOUR), colour)
+    assert np.array_equal(read(save("grey.png", grey), COLOUR), np.stack([grey] * 3, axis=2))
+    luma = colour @ np.array([0.299, 0.587, 0.114])
+    assert read(save("colour.png", colour), GREY)[..., 0] == pytest.approx(luma, abs=1)
+
+
+def test_alpha_palette_and_deep_images_keep_their_colours(save):
+    colour = noise(*COLOUR)
+    alpha = np.dstack([colour, np.full((8, 8), 200, np.uint8)])
+    assert np.array_equal(read(save("rgba.png", alpha), COLOUR), colour)
+    index = np.arange(64, dtype=np.uint8).reshape(8, 8)
+    palette = Image.fromarray(index)
+    palette.putpalette(colour.tobytes())
+    path = save("palette.png", palette, transparency=bytes(range(64)))
+    with Image.open(path) as image:
+        assert image.mode == "P"
+    assert np.array_equal(read(path, COLOUR), colour)
+    deep = noise(8, 8).astype(np.uint16)
+    path = save("deep.png", deep * 256 + 77)
+    assert np.array_equal(read(path, GREY)[..., 0], deep)
+
+
+def triangle(old, new):
+    """Weights (new, old) of bilinear antialiasing: a tent over each new pixel's centre."""
+    scale = old / new
+    weights = np.zeros((new, old))
+    for i in range(new):
+        for j in range(old):
+            distance = abs((j + 0.5) - (i + 0.5) * scale) / max(scale, 1)
+            weights[i, j] = max(0, 1 - distance)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("size", [(20, 31), (8, 31), (4, 5)])
+def test_another_size_is_resized_with_antialiasing(save, size):
+    height, width = size
+    image = noise(height, width, 3)
+    expected = np.einsum("ih,jw,hwc->ijc", triangle(height, 8), triangle(width, 6), image)
+    got = read(save("image.png", image), (8, 6, 3))
+    assert got.astype(float) == pytest.approx(expected, abs=1.5)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_turned_photograph_is_read_upright(save, orientation):
+    undo = {
+        1: lambda a: a,
+        2: np.fliplr,
+        3: lambda a: np.rot90(a, 2),
+        4: np.flipud,
+        5: lambda a: a.T,
+        6: lambda a: np.rot90(a, -1),
+        7: lambda a: np.rot90(a, 2).T,
+        8: np.rot90,
+    }
+    stored = noise(6, 8)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    upright = undo[orientation](stored)
+    path = save("photo.png", stored, exif=exif)
+    assert np.array_equal(read(path, (*upright.shape, 1))[..., 0], upright)
+
+
+def test_what_cannot_be_read_is_skipped_with_a_reason(run, save, tmp_path):
+    good = save("good.png", noise(8, 8))
+    text, empty, cut, bomb, vast = (
+        tmp_path / "images" / f"{name}.png" for name in ("text", "empty", "cut", "bomb", "vast")
+    )
+    text.write_text("this is no image")
+    empty.touch()
+    cut.write_bytes(good.read_bytes()[:-30])
+    bomb.write_bytes(vast_png(60_000, 60_000))
+    vast.write_bytes(vast_png(10_000, 10_000))  # Pillow only warns of this one
+    floats = save("floats.tiff", noise(8, 8).astype(np.float32))
+    program = save("program.eps", noise(8, 8))
+    missing = tmp_path / "missing.png"
+    paths = [text, empty, cut, good, bomb, vast, floats, program, missing]
+    results = list(predict(run, paths))
+    reasons = {result.image: result.reason for result in results if isinstance(result, Skipped)}
+    assert [result.image for result in results if isinstance(result, Prediction)] == [good]
+    assert set(reasons) == set(paths) - {good}
+    assert {reasons[path] for path in (text, empty, program)} == {"not an image that can be read"}
+    assert "truncated" in reasons[cut]
+    assert "decompression bomb" in reasons[bomb]
+    assert "decompression bomb" in reasons[vast]
+    assert "mode F" in reasons[floats]
+    assert reasons[missing] == "No such file or directory"
+    assert not any("\n" in reason for reason in reasons.values())
+
+
+def test_damage_anywhere_is_never_more_than_a_refusal(save):
+    path = save("whole.png", noise(8, 8, 3))
+    whole = path.read_bytes()
+    refused = 0
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            assert read(path, COLOUR).shape == COLOUR
+        except DataError:
+            refused += 1
+    assert refused > len(whole) // 2
+
+
+def test_folders_are_searched_and_hidden_files_left_out(save, tmp_path):
+    names = ("b.png", "a/z.JPG", "a/c/d.bmp", ".hidden.png", ".cache/e.png", "a/.f.png")
+    kept = {name: save(name, noise(8, 8)) for name in names}
+    folder = tmp_path / "images"
+    for name in ("notes.txt", "table.h5", "page.eps", "plain"):
+        (folder / name).write_text("")
+    inside = [kept["a/c/d.bmp"], kept["a/z.JPG"], kept["b.png"]]
+    assert find([folder]) == inside
+    missing, hidden = tmp_path / "x.png", kept[".hidden.png"]
+    assert find([missing, folder, hidden]) == [missing, *inside, hidden]  # as they are given
+    assert find([folder / ".cache"]) == [kept[".cache/e.png"]]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="no image in .*empty"):
+        find([tmp_path / "empty"])
+
+
+PREDICTIONS = [
+    Prediction("one.png", (("a, b", 0.98765432), ("c", 0.01234567), ("d", 1.23456789e-8))),
+    Prediction("two\n.png", (("c", 1 / 3), ("d", 1 / 3), ("a, b", 1 / 3))),
+]
+
+
+def test_csv_has_a_column_pair_a_class():
+    file = io.StringIO(newline="")
+    write_csv(PREDICTIONS, file, 3)
+    assert file.getvalue().splitlines()[0] == (
+        "image,label,probability,label_2,probability_2,label_3,probability_3"
+    )
+    file.seek(0)
+    assert list(csv.reader(file))[1:] == [
+        ["one.png", "a, b", "0.987654", "c", "0.0123457", "d", "1.23457e-08"],
+        ["two\n.png", "c", "0.333333", "d", "0.333333", "a, b", "0.333333"],
+    ]
+    file = io.StringIO()
+    write_csv([Prediction("one.png", (("a", 0.75),))], file, 1)
+    assert file.getvalue() == "image,label,probability\none.png,a,0.75\n"
+
+
+def test_json_lines_hold_the_first_class_and_all():
+    file = io.StringIO()
+    write_jsonl(PREDICTIONS, file, 3)
+    first, second = map(json.loads, file.getvalue().splitlines())
+    assert first == {
+        "image": "one.png",
+        "label": "a, b",
+        "probability": 0.987654,
+        "top": [
+            {"label": "a, b", "probability": 0.987654},
+            {"label": "c", "probability": 0.0123457},
+            {"label": "d", "probability": 1.23457e-08},
+        ],
+    }
+    assert (second["image"], second["label"]) == ("two\n.png", "c")

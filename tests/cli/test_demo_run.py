@@ -1,0 +1,25 @@
+"""What the demonstration compares; tests/test_wheel.py runs it whole."""
+
+from concont.cli.demo_run import SYSTEMS, jobs
+
+
+def test_the_three_systems_share_data_seed_steps_and_batch(tmp_path):
+    ready = jobs(2, tmp_path)
+    assert list(ready) == list(SYSTEMS)
+    assert len({job.total_steps for job in ready.values()}) == 1
+    assert len({job.order.batch_size for job in ready.values()}) == 1
+    assert {job.settings.data.seed for job in ready.values()} == {2}
+    assert {job.settings.train.seed for job in ready.values()} == {2}
+    sets = {
+        title: {
+            int(row): tuple(members)
+            for row, members in zip(job.problem.rows, job.problem.candidates, strict=True)
+            if not members.all()
+        }
+        for title, job in ready.items()
+    }
+    assert sets["ConCont"] == sets["ConCont (partial only)"] == sets["Partial loss"]
+    assert len(sets["ConCont"]) == 144
+    assert len(ready["ConCont"].problem.rows) == 1437
+    assert len(ready["ConCont (partial only)"].problem.rows) == 144
+    assert all(job.problem.evaluated_on == "test" for job in ready.values())

@@ -1,0 +1,141 @@
+import io
+import mmap
+import struct
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from concont.data import mapped_arrays
+from concont.data.mapped_arrays import mapping, read_ahead, read_arrays
+from concont.data.sources import digest, load, read_npz
+from concont.errors import DataError
+
+
+@pytest.fixture(autouse=True)
+def _all_is_large(monkeypatch):
+    monkeypatch.setattr(mapped_arrays, "LARGE", 0)
+
+
+def test_a_mapped_file_is_the_same_data(toy_npz, monkeypatch):
+    found = load(str(toy_npz))
+    monkeypatch.setattr(mapped_arrays, "LARGE", 10**9)
+    read = load(str(toy_npz))
+    assert mapping(found.x_train) is not None
+    assert mapping(read.x_train) is None
+    assert not found.x_train.flags.writeable
+    for name in ("x_train", "y_train", "x_test", "y_test"):
+        assert np.array_equal(getattr(found, name), getattr(read, name))
+    assert found.digest == read.digest
+
+
+def test_only_members_of_that_size_are_mapped(toy_npz, monkeypatch):
+    monkeypatch.setattr(mapped_arrays, "LARGE", 40 * 8 * 8)
+    kept = {name for name, array in read_arrays(toy_npz).items() if mapping(array) is not None}
+    assert kept == {"x_train"}
+
+
+def test_a_compressed_file_is_read(tmp_path, toy_arrays):
+    path = tmp_path / "small.npz"
+    np.savez_compressed(path, **toy_arrays)
+    arrays = read_arrays(path)
+    assert all(mapping(array) is None for array in arrays.values())
+    assert np.array_equal(arrays["x_train"], toy_arrays["x_train"])
+
+
+def test_other_orders_and_versions_are_read(tmp_path):
+    path, array = tmp_path / "odd.npz", np.arange(6).reshape(2, 3)
+    np.savez(path, columns=np.asfortranarray(array))
+    with zipfile.ZipFile(path, "a") as archive:
+        utf8 = io.BytesIO()
+        np.lib.format.write_array(utf8, array, version=(3, 0))
+        archive.writestr("utf8.npy", utf8.getvalue())
+        archive.writestr("note.txt", "what is in it")
+    arrays = read_arrays(path)
+    assert all(mapping(arrays[name]) is None for name in ("columns", "utf8"))
+    assert np.array_equal(arrays["columns"], array)
+    assert np.array_equal(arrays["utf8"], array)
+
+
+def test_a_mapped_array_is_hashed_without_a_copy(tmp_path):
+    path, size = tmp_path / "zeros.npz", 2**24
+    np.savez(path, x_train=np.zeros(size, np.uint8))
+    array = read_arrays(path)["x_train"]
+    tracemalloc.start()
+    digest({"x_train": array})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < size / 16
+
+
+def test_objects_are_never_unpickled(tmp_path):
+    path = tmp_path / "objects.npz"
+    np.savez(path, x_train=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(DataError, match="Python objects"):
+        read_npz(path)
+
+
+def cut(content):
+    return content[:-500]
+
+
+def cut_inside(content):
+    return content[:1000] + content[1500:]
+
+
+def without_its_header(content):
+    return bytes(100) + content[100:]
+
+
+@pytest.mark.parametrize("damage", [cut, cut_inside, without_its_header])
+def test_a_damaged_file_is_refused(toy_npz, damage):
+    toy_npz.write_bytes(damage(toy_npz.read_bytes()))
+    with pytest.raises(DataError, match="toy.npz"):
+        read_npz(toy_npz)
+
+
+def test_an_array_of_another_size_than_its_member_is_refused(tmp_path):
+    path = tmp_path / "other.npz"
+    np.savez(path, x_train=np.zeros((900, 8, 8), np.uint8))
+    path.write_bytes(path.read_bytes().replace(b"(900, 8, 8)", b"(300, 8, 8)"))
+    with pytest.raises(DataError, match="x_train.npy is not of the size it states"):
+        read_npz(path)
+
+
+def test_a_member_beyond_the_end_of_its_file_is_refused(tmp_path):
+    path, whole = tmp_path / "beyond.npz", io.BytesIO()
+    np.save(whole, np.zeros((9000, 8, 8), np.uint8))
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x_train.npy", whole.getvalue()[:1000])
+    content = bytearray(path.read_bytes())
+    size = len(whole.getvalue())
+    struct.pack_into("<II", content, content.index(b"PK\x01\x02") + 20, size, size)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="damaged or cut short"):
+        read_npz(path)
+
+
+class Recorder(mmap.mmap):
+    def madvise(self, option, start, length):
+        assert option == mmap.MADV_WILLNEED
+        self.asked = [*getattr(self, "asked", []), slice(start, start + length)]
+
+
+@pytest.mark.skipif(not hasattr(mmap.mmap, "madvise"), reason="no such call here")
+def test_rows_are_asked_for_by_whole_pages(tmp_path):
+    path, shape, offset = tmp_path / "rows.bin", (50, 700, 3), 130
+    path.write_bytes(np.random.RandomState(0).bytes(offset + 50 * 2100))
+    with open(path, "rb") as file:
+        held = Recorder(file.fileno(), 0, access=mmap.ACCESS_READ)
+    array = np.ndarray(shape, np.uint8, held, offset)
+    read_ahead(array, [49, 0, 7])
+    for row, part in zip([49, 0, 7], held.asked, strict=True):
+        assert part.start % mmap.PAGESIZE == 0
+        assert held[part].endswith(array[row].tobytes())
+        assert part.stop - part.start < 2100 + mmap.PAGESIZE
+
+
+def test_an_array_in_memory_needs_no_asking(toy_arrays):
+    assert mapping(toy_arrays["x_train"]) is None
+    read_ahead(toy_arrays["x_train"], [0, 1])

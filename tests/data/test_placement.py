@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+import torch
+
+from concont.data.placement import Resident, Streamed, TrainingSet, place, to_images
+from concont.data.problem import pose
+from concont.data.sources import from_arrays, read_npz
+from concont.runs.settings import Data
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def problem(toy_arrays):
+    return pose(from_arrays(toy_arrays), Data(labeled=10, ambiguity=0.0, unlabeled=True))
+
+
+def test_images_keep_their_pixels_and_lie_channels_last():
+    images = np.arange(2 * 3 * 4 * 3, dtype=np.uint8).reshape(2, 3, 4, 3)
+    tensor = to_images(images, torch.device("cpu"))
+    assert tensor.shape == (2, 3, 3, 4)
+    assert tensor.is_contiguous(memory_format=torch.channels_last)
+    assert np.array_equal(tensor.permute(0, 2, 3, 1).numpy(), images)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 9])
+def test_streamed_images_are_the_resident_ones_in_the_same_order(problem, steps):
+    rows = torch.randint(40, (steps, 5), generator=torch.Generator().manual_seed(0))
+    resident, streamed = (kind(problem.images, CPU) for kind in (Resident, Streamed))
+    expected, found = list(resident.batches(rows)), list(streamed.batches(rows))
+    assert len(found) == steps
+    assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+
+
+def test_streaming_stays_a_few_batches_ahead(problem):
+    streamed = Streamed(problem.images, CPU)
+    fetched = []
+    fetch = streamed._fetch
+    streamed._fetch = lambda batch: fetched.append(1) or fetch(batch)
+    batches = streamed.batches(torch.zeros(20, 2, dtype=torch.long))
+    next(batches)
+    batches.close()
+    assert 1 <= len(fetched) <= Streamed.AHEAD + 1
+
+
+def test_images_stream_where_they_take_more_than_their_share(problem, monkeypatch):
+    assert isinstance(place(problem.images, CPU, 0.5), Resident)
+    assert isinstance(place(problem.images, CPU, 0.0), Streamed)
+    size = problem.images.nbytes
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2 * size, 8 * size))
+    monkeypatch.setattr("concont.data.placement.to_images", lambda images, device: None)
+    gpu = torch.device("cuda")
+    assert isinstance(place(problem.images, gpu, 0.5), Resident)
+    assert isinstance(place(problem.images, gpu, 0.49), Streamed)
+
+
+@pytest.fixture
+def mapped(toy_npz, monkeypatch):
+    """The images of the problem, as a mapped file has them."""
+    monkeypatch.setattr("concont.data.mapped_arrays.LARGE", 0)
+    return pose(read_npz(toy_npz), Data(labeled=10, ambiguity=0.0, unlabeled=True)).images
+
+
+def test_a_mapped_file_streams_the_same_batches(problem, mapped, monkeypatch):
+    asked = []
+    monkeypatch.setattr("concont.data.placement.read_ahead", lambda array, rows: asked.append(rows))
+    rows = torch.randint(40, (6, 5), generator=torch.Generator().manual_seed(0))
+    expected = list(Resident(problem.images, CPU).batches(rows))
+    found = list(Streamed(mapped, CPU).batches(rows))
+    assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+    assert asked == rows.tolist()
+
+
+@pytest.mark.parametrize("kind", [Resident, Streamed])
+def test_a_mapped_file_is_not_copied_into_memory(mapped, kind):
+    assert np.shares_memory(kind(mapped, CPU).images.numpy(), mapped)
+
+
+def test_a_mapped_file_is_fetched_ahead_whatever_its_share(mapped):
+    assert isinstance(place(mapped, CPU, 0.5), Streamed)
+
+
+def test_the_training_set_holds_the_problem(problem):
+    data = TrainingSet.of(problem, CPU, 0.5)
+    assert data.images.images.shape == (40, 1, 8, 8)
+    assert torch.equal(data.candidates, torch.from_numpy(problem.candidates))

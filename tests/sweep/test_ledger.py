@@ -1,0 +1,81 @@
+"""The ledger takes a run once and forgets nothing."""
+
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from concont.errors import DataError
+from concont.paper.plan import cells_of
+from concont.sweep.ledger import Ledger
+
+PART = cells_of("table4")
+
+
+def test_a_run_enters_once_and_stays_as_it_was(tmp_path, made_up):
+    ledger = Ledger(tmp_path / "sub" / "ledger.sqlite")
+    assert ledger.records() == []
+    first, second = made_up(PART[0]), made_up(PART[1], seed=2)
+    assert ledger.add([first, second, first]) == 2
+    assert ledger.add([{**first, "accuracy_last": 0.9}]) == 0
+    assert ledger.records() == [first, second]
+    assert ledger.records(seed=2) == ledger.records(recipe=second["recipe"]) == [second]
+    assert ledger.records(method="pico") == ledger.records(data="svhn") == []
+    with pytest.raises(DataError, match="cannot be asked by colour"):
+        ledger.records(colour="red")
+
+
+def test_nothing_is_changed_or_removed(tmp_path, made_up):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.add([made_up(PART[0])])
+    table = sqlite3.connect(ledger.path)
+    for words in ("DELETE FROM results", "UPDATE results SET accuracy_last = 1"):
+        with pytest.raises(sqlite3.DatabaseError, match="append-only"):
+            table.execute(words)
+    table.close()
+
+
+def test_a_run_is_found_by_what_its_settings_mean_today(tmp_path, made_up):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    record = made_up(PART[0])
+    key = record["settings_hash"]
+    del record["settings"]["train"]["deterministic"]  # as if it were newer than the record
+    record["settings_hash"] = "before"
+    ledger.add([record])
+    assert list(ledger.finished()) == [key]
+    assert ledger.add([made_up(PART[0], accuracy=0.9)]) == 0  # the same run by its hash of today
+    assert ledger.records() == [record]
+    strange = made_up(PART[1], settings={"train": {"speed": 7}}, settings_hash="strange")
+    ledger.add([strange])
+    assert list(ledger.finished()) == [key, "strange"]
+
+
+def test_what_is_no_ledger_is_said_to_be_none(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    path.write_text("not a database, " * 100)
+    with pytest.raises(DataError, match="is no ledger"):
+        Ledger(path).records()
+
+
+def test_two_processes_may_add_at_once(tmp_path, made_up):
+    """Ten records from each of two processes, five of them the same."""
+    path = tmp_path / "ledger.sqlite"
+    code = (
+        "import json, sys; from pathlib import Path; from concont.sweep.ledger import Ledger\n"
+        "base = json.loads(sys.stdin.read())\n"
+        "for n in range(int(sys.argv[2]), int(sys.argv[2]) + 10):\n"
+        "    base['settings']['train']['seed'] = n\n"
+        "    Ledger(Path(sys.argv[1])).add([base])\n"
+    )
+    import json
+
+    words = [sys.executable, "-c", code, str(path)]
+    adding = [
+        subprocess.Popen([*words, str(start)], stdin=subprocess.PIPE, text=True) for start in (0, 5)
+    ]
+    for process in adding:
+        process.stdin.write(json.dumps(made_up(PART[0])))
+        process.stdin.close()
+    assert [process.wait() for process in adding] == [0, 0]
+    assert len(Ledger(path).records()) == 15

@@ -1,0 +1,138 @@
+"""The command for a run without a network, in real processes; the other kind is in tests/cli."""
+
+import json
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from concont.runs.folder import RunFolder
+from concont.training import either
+from concont.training.classic_run import Fit
+from processes import concont, start
+
+pytestmark = pytest.mark.slow
+
+
+def test_train_resume_and_evaluate(tmp_path, toy_npz, monkeypatch):
+    monkeypatch.setitem(concont.__globals__["ENVIRONMENT"], "XDG_CACHE_HOME", str(tmp_path))
+    words = ("--method", "sspl", "--data", toy_npz, "--labeled", "0.5", "--out", tmp_path / "run")
+    done = concont("train", *words)
+    assert done.returncode == 0, done.stderr
+    assert "test accuracy" in done.stdout
+    assert "epoch" not in done.stdout
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+
+    (tmp_path / "run/summary.json").unlink()  # as a kill would have left it
+    assert isinstance(either.reopen(RunFolder(tmp_path / "run")), Fit)
+    again = concont("train", "--resume", tmp_path / "run")
+    assert again.returncode == 0, again.stderr
+    resumed = json.loads((tmp_path / "run/summary.json").read_text())
+    assert resumed["accuracy_last"] == summary["accuracy_last"]
+    assert resumed["settings_hash"] == summary["settings_hash"]
+    assert len((tmp_path / "run/metrics.jsonl").read_text().splitlines()) == 1
+    assert "is finished" in concont("train", "--resume", tmp_path / "run").stdout
+
+    evaluated = concont("evaluate", tmp_path / "run", "--json")
+    assert json.loads(evaluated.stdout)["accuracy"] == summary["accuracy_last"]
+    assert concont("evaluate", tmp_path / "run").stdout.startswith("accuracy ")
+    picture = tmp_path / "one.png"
+    from PIL import Image
+
+    Image.fromarray(np.zeros((8, 8), dtype=np.uint8)).save(picture)
+    refused = concont("predict", tmp_path / "run", picture)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "gives no probabilities" in refused.stderr
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """A file of features, with a test set."""
+    x, y = np.random.RandomState(0).randn(60, 4), np.arange(60) % 3
+    path = tmp_path / "rows.npz"
+    np.savez(path, x_train=x[:40], y_train=y[:40], x_test=x[40:], y_test=y[40:])
+    return path
+
+
+def in_a_line(done, code, message):
+    assert (done.returncode, done.stdout) == (code, "")
+    (line,) = done.stderr.splitlines()
+    assert message in line
+
+
+def test_a_run_of_features(tmp_path, rows):
+    words = ("--method", "parm", "--set", "method.max_steps=1", "--labeled", "0.5")
+    done = concont("train", "--data", rows, *words, "--epochs", "3", "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    unused, warning = done.stderr.splitlines()
+    assert unused == "parm trains no network: --epochs is not used"
+    assert warning.startswith("after 1 steps the machine can still be")
+    assert "epoch" not in done.stdout
+
+    (tmp_path / "one.png").write_bytes(b"")
+    refused = concont("predict", tmp_path / "run", tmp_path / "one.png")
+    in_a_line(refused, 2, "error: parm gives no probabilities")
+    in_a_line(concont("evaluate", tmp_path / "run", "--device", "cuda"), 2, "no CUDA device")
+
+
+MISTAKES = {
+    "one partial row": (
+        ("--method", "parm", "--labeled", "0.025", "--set", "method.lam=cv"),
+        1,
+        "cannot be searched with a single partial row",
+    ),
+    "a union": (
+        ("--method", "parm", "--set", "method.lam=-1"),
+        2,
+        "method.lam is -1: input should be greater than 0, or 'cv'",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_a_clear_line_and_writes_nothing(tmp_path, rows, mistake):
+    words, code, message = MISTAKES[mistake]
+    in_a_line(concont("train", "--data", rows, *words, "--out", tmp_path / "run"), code, message)
+    assert not (tmp_path / "run").exists()
+
+
+def test_numbers_too_large_to_compute_with(tmp_path):
+    x = np.random.RandomState(0).randn(40, 3) * 1e300
+    np.savez(tmp_path / "large.npz", x_train=x, y_train=np.arange(40) % 3)
+    words = ("--method", "parm", "--labeled", "0.5", "--out", tmp_path / "run")
+    done = concont("train", "--data", tmp_path / "large.npz", *words)
+    in_a_line(done, 1, "error: parm cannot learn from this data: ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_first_request_to_stop_ends_a_fit(tmp_path, rows, number):
+    run = tmp_path / "run"
+    endless = ("--set", "method.rounds=1000000000", "--set", "method.tolerance=0")
+    process = start("train", "--method", "sspl", "--data", rows, *endless, "--out", run)
+    try:
+        while not list(run.glob("events.out*")):  # the fit is next
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert (process.returncode, output) == (1, "")
+    assert errors == f"stopped; go on with: concont train --resume {run}\n"
+
+    config = (run / "config.yaml").read_text()
+    (run / "config.yaml").write_text(config.replace("1000000000", "3"))
+    done = concont("train", "--resume", run)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((run / "summary.json").read_text())["rounds"] == 3
+
+
+def test_a_network_on_features_is_refused_in_a_line(tmp_path):
+    path = tmp_path / "rows.npz"
+    np.savez(path, x_train=np.random.rand(20, 3), y_train=np.arange(20) % 2)
+    done = concont("train", "--data", path, "--out", tmp_path / "run")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "this data holds features, no images" in line
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,43 @@
+import numpy as np
+import torch
+from torch import nn
+
+from concont.data.problem import pose
+from concont.data.sources import from_arrays
+from concont.runs.settings import Data
+from concont.training.evaluate import AT_ONCE, TestSet, accuracy, predict_proba
+
+
+class FirstPixel(nn.Module):
+    """Calls an image class 1 where its first pixel is bright."""
+
+    def forward(self, images):
+        value = images[:, 0, 0, 0]
+        return torch.stack([0.5 - value, value - 0.5], dim=1)
+
+
+def test_accuracy_counts_every_image_once():
+    images = torch.zeros(AT_ONCE + 7, 1, 2, 2, dtype=torch.uint8)
+    images[:10] = 255
+    labels = torch.zeros(len(images), dtype=torch.long)
+    labels[:4] = 1
+    network = FirstPixel()
+    assert accuracy(network, TestSet(images, labels)) == 1 - 6 / len(images)
+    assert network.training  # left as it was found
+
+
+def test_probabilities_are_those_of_the_evaluated_network():
+    norm = nn.BatchNorm2d(1)
+    norm.running_mean.fill_(0.5)
+    network = nn.Sequential(norm, nn.Flatten(), nn.Linear(4, 2))
+    images = torch.randint(0, 256, (5, 1, 2, 2), dtype=torch.uint8)
+    found = predict_proba(network, images)
+    assert torch.allclose(found, network.eval()(images.float() / 255).softmax(dim=1))
+    assert norm.running_mean.item() == 0.5  # looking changed nothing
+
+
+def test_a_problem_without_a_test_set(toy_arrays):
+    arrays = {k: v for k, v in toy_arrays.items() if "test" not in k}
+    assert TestSet.of(pose(from_arrays(arrays), Data()), torch.device("cpu"), 0.5) is None
+    found = TestSet.of(pose(from_arrays(toy_arrays), Data()), torch.device("cpu"), 0.5)
+    assert np.array_equal(found.labels.numpy(), toy_arrays["y_test"])

@@ -1,0 +1,150 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+from concont.config.resolve import resolve
+from concont.data.sources import from_arrays
+from concont.errors import DataError, Interrupted, NonFiniteLoss
+from concont.methods.partial import Partial
+from concont.runs.folder import CONTENTS, RunFolder
+from concont.training.network_run import execute
+from concont.training.prepare import prepare, reopen
+
+
+@pytest.fixture
+def data(toy_arrays):
+    return from_arrays(toy_arrays)
+
+
+def start(config, folder, data):
+    return prepare(resolve(config), RunFolder(folder), data)
+
+
+def finish(job, stop=lambda: False):
+    for _ in execute(job, stop):
+        pass
+    return job.folder
+
+
+def test_a_run_folder_holds_what_it_should(tmp_path, toy_config, data):
+    folder = finish(start(toy_config, tmp_path / "run", data))
+    names = {path.name for path in folder.path.iterdir()}
+    assert set(CONTENTS) <= names
+    assert any(name.startswith("events.out.tfevents") for name in names)
+    assert not any(name.endswith(".tmp") for name in names)
+
+    rows = folder.metrics()
+    summary = folder.read_json("summary.json")
+    assert summary["accuracy_last"] == rows[-1]["accuracy"]
+    assert summary["accuracy_best"] == max(row["accuracy"] for row in rows)
+    assert summary["evaluated_on"] == "test"
+    assert summary["data"] == data.digest  # known by its content, never by a path
+    assert len(summary["settings_hash"]) == 16
+    described = folder.read_json("data.json")
+    kept = np.load(folder / "candidates.npz")
+    assert kept["candidates"].shape == (40, 2)
+    n_partial = (~kept["candidates"].all(axis=1)).sum()  # 20 less those that a flip filled
+    assert 10 < n_partial <= 20
+    sizes = (described["n_train"], described["n_partial"], described["n_test"])
+    assert sizes == (40, n_partial, 20)
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    assert config["train"]["epochs"] == 3
+    environment = folder.read_json("environment.json")
+    assert {"torch", "python", "device", "commit", "clean", "command"} <= set(environment)
+
+
+def test_saved_weights_are_the_last_ones(tmp_path, toy_config, data):
+    job = start(toy_config, tmp_path / "run", data)
+    folder = finish(job)
+    saved = load_file(folder / "model.safetensors")
+    for name, module in job.state.nets.modules.items():
+        for key, tensor in module.state_dict().items():
+            assert torch.equal(saved[f"{name}.{key}"], tensor)
+
+
+def test_a_stop_request_writes_a_checkpoint_and_the_run_goes_on_from_it(tmp_path, toy_config, data):
+    expected = load_file(finish(start(toy_config, tmp_path / "whole", data)) / "model.safetensors")
+    toy_config["train"]["checkpoint_every"] = 1000  # so that only the stop writes one
+    job = start(toy_config, tmp_path / "run", data)
+    answers = iter([False, False, True])  # in the middle of the second epoch
+    with pytest.raises(
+        Interrupted, match="stopped after step 3 of 6; go on with: concont train --res"
+    ):
+        finish(job, stop=lambda: next(answers))
+    assert not job.folder.finished
+    again = reopen(job.folder, data)
+    assert again.state.step == 3
+    found = load_file(finish(again) / "model.safetensors")
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    assert [row["step"] for row in job.folder.metrics()] == [2, 4, 6]
+    assert len(job.folder.read_json("environment.json")["earlier"]) == 1
+
+
+def test_a_run_without_a_checkpoint_starts_again(tmp_path, toy_config, data):
+    toy_config["train"]["checkpoint_every"] = 1000
+    job = start(toy_config, tmp_path / "run", data)
+    steps = execute(job)
+    for _ in range(3):
+        next(steps)
+    steps.close()  # killed
+    assert [row["step"] for row in job.folder.metrics()] == [2]
+    again = reopen(job.folder, data)
+    assert again.state.step == 0
+    finish(again)
+    assert [row["step"] for row in job.folder.metrics()] == [2, 4, 6]
+
+
+def test_other_data_is_refused_on_resume(tmp_path, toy_config, toy_arrays, data):
+    job = start(toy_config, tmp_path / "run", data)
+    steps = execute(job)
+    next(steps)
+    steps.close()
+    toy_arrays["x_train"] = toy_arrays["x_train"] // 2
+    with pytest.raises(DataError, match="trained on other data"):
+        reopen(job.folder, from_arrays(toy_arrays))
+
+
+def test_a_checkpoint_that_does_not_fit_its_settings_is_refused(tmp_path, toy_config, data):
+    folder = finish(start(toy_config, tmp_path / "run", data))
+    text = (folder / "config.yaml").read_text()
+    (folder / "config.yaml").write_text(text.replace("width: 4", "width: 5"))
+    with pytest.raises(DataError, match=r"does not fit its config\.yaml"):
+        reopen(folder, data)
+
+
+class Exploding(Partial):
+    """Loses its mind at the fourth step."""
+
+    def losses(self, nets, state, batch):
+        out = super().losses(nets, state, batch)
+        Exploding.steps += 1
+        return replace(out, total=out.total * float("nan")) if Exploding.steps == 4 else out
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, toy_config, data):
+    toy_config["train"]["epochs"] = 6  # of one step: 20 rows, batches of 16
+    job = start({**toy_config, "method": {"name": "partial"}}, tmp_path / "run", data)
+    Exploding.steps = 0
+    job = replace(job, settings=replace(job.settings, method=Exploding()))
+    with pytest.raises(NonFiniteLoss) as caught:
+        finish(job)
+    message = str(caught.value)
+    assert "at step 4: loss nan, loss_part 0." in message
+    assert f"the last good checkpoint is {job.folder / 'checkpoint.pt'}" in message
+    saved = torch.load(job.folder / "checkpoint.pt", weights_only=True)
+    assert saved["step"] == 3
+    assert not job.folder.finished
+
+
+def test_without_a_test_set_accuracies_are_null(tmp_path, toy_config, toy_arrays):
+    arrays = {k: v for k, v in toy_arrays.items() if "test" not in k}
+    folder = finish(start(toy_config, tmp_path / "run", from_arrays(arrays)))
+    assert folder.read_json("summary.json")["accuracy_last"] is None
+    line = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
+    assert line["accuracy"] is None
+    assert line["accuracy_momentum"] is None

@@ -1,0 +1,131 @@
+import logging
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from concont.config.resolve import resolve
+from concont.data.sources import from_arrays
+from concont.errors import DataError, UsageError
+from concont.runs.folder import RunFolder
+from concont.training.prepare import measure, prepare
+
+
+def test_moments_are_those_of_the_training_images(toy_arrays, toy_config):
+    images = np.stack([toy_arrays["x_train"]] * 3, axis=-1)
+    images[..., 1] //= 2
+    data = from_arrays({"x_train": images, "y_train": toy_arrays["y_train"]})
+    job = prepare(resolve(toy_config), RunFolder("unused"), data)
+    mean, std = measure(job.problem)
+    scaled = images.reshape(-1, 3) / 255
+    assert mean.tolist() == pytest.approx(scaled.mean(axis=0).tolist(), rel=1e-5)
+    assert std.tolist() == pytest.approx(scaled.std(axis=0).tolist(), rel=1e-4)
+
+
+def test_nothing_is_written_before_the_run_starts(tmp_path, toy_arrays, toy_config):
+    prepare(resolve(toy_config), RunFolder(tmp_path / "run"), from_arrays(toy_arrays))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_batch_that_shrinks_is_warned_of_once(toy_arrays, toy_config, caplog):
+    toy_config["train"]["batch_size"] = 100
+    with caplog.at_level(logging.WARNING, "concont"):
+        prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    assert caplog.messages == ["a batch holds 40 rows, not 100: the data has no more"]
+
+
+def test_true_label_selection_needs_every_label(toy_arrays, toy_config):
+    toy_config["method"]["selection"] = "true"
+    toy_arrays["y_train"] = np.where(np.arange(40) == 3, -1, toy_arrays["y_train"])
+    toy_config["data"] = {}
+    with pytest.raises(UsageError, match="needs the true label of every training image"):
+        prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"labeled": 0.2, "ambiguity": 0.6},
+        {"labeled": 4, "unlabeled": False},
+        {"unlabeled": True, "ambiguity": 0.1, "at_least_two": True},
+        {"candidates": "nowhere.npz"},
+    ],
+)
+def test_the_bound_sees_every_image_whatever_the_problem(toy_arrays, toy_config, data):
+    toy_config |= {"method": {"name": "supervised"}, "data": data}
+    job = prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    assert job.problem.rows.tolist() == list(range(40))
+    assert job.problem.truth.tolist() == toy_arrays["y_train"].tolist()
+    kept = job.settings.data
+    assert kept == replace(resolve({**toy_config, "data": {}}).data, unlabeled=True)
+    assert job.order.steps == 40 // 16
+
+
+@pytest.mark.parametrize("own_sets", [False, True])
+def test_the_bound_needs_every_label(toy_arrays, toy_config, own_sets):
+    toy_config |= {"method": {"name": "supervised"}, "data": {}}
+    toy_arrays["y_train"] = np.where(np.arange(40) == 3, -1, toy_arrays["y_train"])
+    if own_sets:  # a candidate set is no label
+        toy_arrays["candidates"] = np.ones((40, 2), bool)
+        toy_arrays["candidates"][:, 1] = toy_arrays["y_train"] == 1
+    with pytest.raises(UsageError) as caught:
+        prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    assert str(caught.value) == "this bound needs the true label of every training image"
+
+
+def test_tables_of_all_rows_lie_beside_the_candidate_sets(toy_arrays, toy_config):
+    toy_config["method"] = {"name": "pico", "queue": 32}
+    job = prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    sets = torch.from_numpy(job.problem.candidates)
+    table = job.state.memory["confidence"]
+    assert torch.equal(table, sets / sets.sum(dim=1, keepdim=True))
+    assert job.state.memory["prototypes"].shape == (2, 8)  # classes, embedding
+    assert len(table) == len(job.data.candidates) == 20  # without the unlabelled
+
+
+def test_the_optimiser_is_the_one_that_was_asked_for(toy_arrays, toy_config):
+    toy_config["optimizer"] = {"lr": 0.3, "momentum": 0.7, "weight_decay": 0.02, "nesterov": True}
+    job = prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    (group,) = job.state.optimizer.param_groups
+    assert {name: group[name] for name in toy_config["optimizer"]} == toy_config["optimizer"]
+    assert not group["fused"]  # the device's own way, and a CPU has none
+    learned = {id(p) for p in group["params"]}
+    assert learned == {id(p) for p in job.state.nets.modules["online"].parameters()}
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_networks_know_how_many_rows_are_idle(toy_arrays, toy_config, skip):
+    toy_config["model"]["name"], toy_config["train"]["skip_idle"] = "resnet18", skip
+    toy_config["data"] |= {"labeled": 10, "unlabeled": True}
+    toy_config["train"]["batch_size"] = 20
+    job = prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    assert job.order.most_partial == 8  # a quarter of 20, one more, up to a multiple of 8
+    assert job.order.sort is skip
+    online = job.state.nets.online
+    assert (online.idle, online.backbone.idle) == ((12, 12) if skip else (0, 0))
+
+
+def test_images_too_small_and_batches_of_one_are_refused(toy_arrays, toy_config):
+    tiny = {**toy_arrays, "x_train": toy_arrays["x_train"][:, :2, :2]}
+    del tiny["x_test"], tiny["y_test"]
+    with pytest.raises(DataError, match="images are 2 x 2; the smallest side is 4"):
+        prepare(resolve(toy_config), RunFolder("unused"), from_arrays(tiny))
+    toy_config["train"]["batch_size"] = 1
+    with pytest.raises(UsageError, match="at least two rows in a batch"):
+        prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+
+
+def test_a_shift_beyond_the_image_is_refused(toy_arrays, toy_config):
+    toy_config["views"]["weak"] = {"pad": 8}
+    with pytest.raises(UsageError, match="views.weak.pad is 8; the images are 8 x 8"):
+        prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+
+
+@pytest.mark.parametrize("name", ["small", "resnet18"])
+def test_rows_are_sorted_only_for_a_network_that_skips_some(toy_arrays, toy_config, name):
+    config = {**toy_config, "model": {"name": name}}
+    config["train"] = {**config["train"], "skip_idle": True}
+    job = prepare(resolve(config), RunFolder("unused"), from_arrays(toy_arrays))
+    assert job.order.sort is (name == "resnet18")

@@ -1,0 +1,226 @@
+import copy
+import functools
+import shutil
+
+import pytest
+import torch
+
+from concont.augment.views import draw, render
+from concont.config.resolve import merge, resolve
+from concont.data.sources import from_arrays
+from concont.nets.network import skip_idle_
+from concont.runs.folder import RunFolder
+from concont.training.cuda_speed import Apart
+from concont.training.prepare import prepare
+from concont.training.step import Step
+from concont.types import Batch, Nets
+from toys import EVERY, small_queue
+
+TOLERANCE = 1e-5  # compiled kernels round differently, and twenty steps carry that on
+needs_compiler = pytest.mark.skipif(
+    not (shutil.which("g++") or shutil.which("clang++")), reason="needs a C++ compiler"
+)
+
+
+def job(arrays, config, **sections):
+    settings = resolve(merge(config, sections))
+    return prepare(settings, RunFolder("unused"), from_arrays(arrays))
+
+
+def go(ready, fast=False, steps=4, lr=0.05):
+    """The losses of some steps, and the step that made them."""
+    step, losses = Step(ready.settings, ready.state, ready.data, fast), []
+    plan = torch.cat([ready.order.epoch(epoch) for epoch in range(steps)])[:steps]
+    for rows, images in zip(plan, ready.data.images.batches(plan), strict=True):
+        before = ready.state.meter.sums.clone()
+        step(rows, images, lr)
+        losses.append(ready.state.meter.sums - before)
+    return torch.stack(losses), step
+
+
+def contents(state):
+    """Every tensor that a step may change, by name."""
+    found = {name: tensor.clone() for name, tensor in state.memory.items()}
+    for name, module in state.nets.modules.items():
+        found.update({f"{name}.{key}": t.clone() for key, t in module.state_dict().items()})
+    found.update({f"meter.{key}": t.clone() for key, t in state.meter.state_dict().items()})
+    return found
+
+
+class ByHand:
+    """A step in plain torch, optimiser and average spelled out."""
+
+    def __init__(self, ready):
+        self.job, self.speed, self.steps = ready, {}, 0
+
+    def __call__(self, rows, images, lr, epoch):
+        settings, state, data = self.job.settings, self.job.state, self.job.data
+        method, options, modules = settings.method, settings.optimizer, state.nets.modules
+        draws = draw(settings.views, method.views, len(rows), state.views)
+        views = render(images, settings.views, draws)
+        clock = torch.tensor(float(epoch)), torch.tensor(float(settings.train.epochs))
+        batch = Batch(rows, data.candidates[rows], views, data.truth[rows], *clock)
+        out = method.losses(state.nets, state.memory, batch)
+        weights = list(modules["online"].parameters())
+        for place, pull in enumerate(torch.autograd.grad(out.total, weights, allow_unused=True)):
+            if pull is None:  # a head that the method does not use
+                continue
+            with torch.no_grad():
+                pull = pull.add(weights[place], alpha=options.weight_decay)
+                before = self.speed.get(place)
+                now = pull if before is None else before.mul_(options.momentum).add_(pull)
+                self.speed[place] = now
+                weights[place].add_(now, alpha=-lr)
+        with torch.no_grad():
+            if method.key_momentum is not None:
+                self.average(zip(modules["key"].parameters(), weights, strict=True), method)
+            method.commit(state.nets, state.memory, batch, out)
+            state.meter.add(out)
+        self.steps += 1
+
+    def average(self, pairs, method):
+        rises = (self.steps + 1) / (self.steps + 10)
+        for key, weight in pairs:
+            if method.momentum_rises:
+                key.add_((weight - key) * (1 - min(method.key_momentum, rises)))
+            else:
+                key.lerp_(weight, 1 - method.key_momentum)
+
+
+METHODS = {
+    **{name: small_queue(method) for name, method in EVERY.items()},
+    "rising": {"name": "concont", "queue": 24, "momentum": 0.2, "momentum_rises": True},
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_step_is_the_one_written_by_hand_bit_for_bit(toy_arrays, toy_config, name):
+    toy_config["method"] = METHODS[name]
+    one, two = job(toy_arrays, toy_config), job(toy_arrays, toy_config)
+    step, by_hand = Step(one.settings, one.state, one.data, fast=False), ByHand(two)
+    plan = torch.cat([one.order.epoch(0), one.order.epoch(1)])
+    start = contents(one.state)
+    for number, (rows, images) in enumerate(zip(plan, one.data.images.batches(plan), strict=True)):
+        for each in (step, by_hand):
+            each(rows, images, 0.1 / (number + 1), epoch=number // one.order.steps)
+    found, expected = contents(one.state), contents(two.state)
+    assert [name for name in found if not torch.equal(found[name], expected[name])] == []
+    assert not torch.equal(start["online.classifier.weight"], found["online.classifier.weight"])
+    assert torch.equal(one.state.views.get_state(), two.state.views.get_state())
+    assert one.state.step == len(plan)
+
+
+def test_the_rate_is_set_as_a_number_or_where_a_captured_step_reads_it(toy_arrays, toy_config):
+    plain, tensor = job(toy_arrays, toy_config), job(toy_arrays, toy_config)
+    (group,) = tensor.state.optimizer.param_groups
+    place = group["lr"] = torch.tensor(9.0)
+    go(plain, steps=2, lr=0.25), go(tensor, steps=2, lr=0.25)
+    assert plain.state.optimizer.param_groups[0]["lr"] == 0.25
+    assert group["lr"] is place
+    assert place.item() == 0.25
+    found, expected = contents(tensor.state), contents(plain.state)
+    assert all(torch.allclose(found[n], expected[n], atol=1e-6) for n in expected)
+
+
+def test_skipping_idle_rows_changes_the_backbones_gradient_and_no_loss(toy_arrays, toy_config):
+    toy_config["model"]["name"], toy_config["train"]["skip_idle"] = "resnet18", True
+    toy_config["data"]["labeled"] = 5
+    skipping, whole = job(toy_arrays, toy_config), job(toy_arrays, toy_config)
+    assert skipping.state.nets.online.idle == 8
+    skip_idle_(whole.state.nets.online, 0)
+    (found, _), (expected, _) = (go(each, steps=1) for each in (skipping, whole))
+    assert torch.allclose(found, expected, rtol=1e-4)
+    one, other = contents(skipping.state), contents(whole.state)
+    differ = {name for name in one if not torch.allclose(one[name], other[name], atol=1e-4)}
+    assert "online.backbone.conv1.weight" in differ
+    assert all("backbone" in name for name in differ)
+
+
+def test_gradients_do_not_outlive_a_step(toy_arrays, toy_config):
+    ready = job(toy_arrays, toy_config)
+    go(ready, steps=1)
+    assert all(p.grad is None for p in ready.state.nets.online.parameters())
+
+
+def test_on_a_cpu_nothing_is_compiled_unless_asked_for(toy_arrays, toy_config, monkeypatch):
+    asked = []
+    monkeypatch.setattr(torch, "compile", lambda part, **options: asked.append(part) or part)
+    go(job(toy_arrays, toy_config), fast=None, steps=1)
+    assert asked == []
+    go(job(toy_arrays, toy_config, train={"compile": True}), fast=None, steps=1)
+    assert len(asked) == 6  # four stages of the views, the losses, what is noted
+
+
+def fallen_back(caplog):
+    return [record for record in caplog.records if record.name == "concont"]
+
+
+@pytest.fixture
+def traced(monkeypatch):
+    """Compilation without code generation, which refuses whatever breaks a graph."""
+    torch.compiler.reset()
+    real = torch.compile
+    trace = functools.partial(real, backend="eager", fullgraph=True)
+    monkeypatch.setattr(torch, "compile", trace)
+    yield
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize("name", ["concont", "dpll-controlled", "pico", "lws"])
+def test_no_part_of_a_step_breaks_the_graph_or_is_compiled_twice(
+    toy_arrays, toy_config, traced, caplog, name
+):
+    toy_config["method"] = METHODS[name]
+    ready = job(toy_arrays, toy_config, views={"strong": {"cutout": [2, 3]}})
+    _, step = go(ready, fast=True, steps=1)
+    assert fallen_back(caplog) == []
+    rows = ready.order.epoch(1)[:1]
+    (images,) = ready.data.images.batches(rows)
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for epoch, lr in enumerate((0.04, 0.03)):
+            step(rows[0], images, lr, epoch + 1)
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_compiled_steps_learn_what_eager_ones_learn(toy_arrays, toy_config, caplog):
+    toy_config["method"] |= {"threshold": 0.95, "balance": "fixed"}  # so no pseudo-label flips
+    eager, fast = (job(toy_arrays, toy_config) for _ in range(2))
+    fast.state.load_state_dict(copy.deepcopy(eager.state.state_dict()))
+    start = contents(eager.state)
+    expected, _ = go(eager, fast=False, steps=20, lr=1e-3)
+    found, _ = go(fast, fast=True, steps=20, lr=1e-3)
+    assert fallen_back(caplog) == []
+    near = {"rtol": TOLERANCE, "atol": TOLERANCE}
+    assert torch.allclose(found, expected, **near)
+    assert (expected[:, :4] > 100 * TOLERANCE).all()  # every term takes part
+    end = contents(eager.state)
+    for name, tensor in contents(fast.state).items():
+        assert torch.allclose(tensor.double(), end[name].double(), **near), name
+    name = "online.backbone.0.weight"
+    assert (end[name] - start[name]).abs().max() > 100 * TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["concont", "pico"])
+def test_views_made_beside_the_others_are_the_same_views(toy_arrays, toy_config, name):
+    toy_config["method"] = METHODS[name]
+    ready = job(toy_arrays, toy_config)
+    step = Step(ready.settings, ready.state, ready.data, fast=False)
+    plan = ready.order.epoch(0)
+    (images,) = ready.data.images.batches(plan[:1])
+    draws = draw(ready.settings.views, ready.settings.method.views, len(images), ready.state.views)
+    expected, made = step.see(images, draws), []
+
+    class Key(Apart):
+        def __init__(self):
+            pass
+
+        def beside(self, make):
+            made.append(make())
+            return made[-1]
+
+    step.nets = Nets(step.nets.online, Key())
+    found = step.look(images, draws)
+    assert set(made[0]) == set(ready.settings.method.key_views) != set()
+    assert set(found) == set(expected)
+    assert all(torch.allclose(found[view], expected[view], atol=1e-6) for view in expected)
