@@ -119,8 +119,17 @@ class OnePass(LinearNet):
 
 def partial_last(batch):
     """The same rows, those with a candidate set last; and how many these are."""
+    return _in_order(batch, 1)
+
+
+def partial_first(batch):
+    """The same rows, those with a candidate set first; and how many these are."""
+    return _in_order(batch, -1)
+
+
+def _in_order(batch, sign):
     partial = ~batch.candidates.all(dim=1)
-    order = partial.int().argsort(stable=True)
+    order = (sign * partial.int()).argsort(stable=True)
     views = {name: view[order] for name, view in batch.views.items()}
     rows = replace(
         batch,

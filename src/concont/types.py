@@ -32,6 +32,7 @@ class Batch:
     truth: "Tensor"  # (B,) true labels, -1 unknown; for logging and for bounds that declare it
     epoch: "Tensor"  # () which one this is, from 0
     epochs: "Tensor"  # () of the whole run
+    n_partial: int | None = None  # every partial row is among the first so many; None: anywhere
 
 
 @dataclass(frozen=True)

@@ -114,10 +114,13 @@ def test_what_is_logged_counts_only_labels_that_are_known():
     label, truth = torch.tensor([0, 1, 2, 1, 0]), torch.tensor([0, 2, 2, -1, -1])
     confident = torch.tensor([True, True, False, True, False])
     verdict = Verdict(label, torch.zeros(5), confident, torch.zeros(5, 3), torch.zeros(3))
-    found = {name: (a.item(), b.item()) for name, (a, b) in verdict.quality(truth).items()}
-    assert found == {
-        "confident": (3, 5),
+    sets = torch.tensor([[1, 0, 0], [1, 1, 1], [0, 1, 1], [1, 1, 1], [1, 1, 0]]).bool()
+    found = {name: (a.item(), b.item()) for name, (a, b) in verdict.quality(truth, sets).items()}
+    alone = {
         "pseudo_accuracy": (2, 3),
-        "confident_precision": (1, 2),
+        "pseudo_accuracy_partial": (2, 2),
+        "pseudo_accuracy_unlabeled": (0, 1),
     }
-    assert list(label_quality(label, truth)) == ["pseudo_accuracy"]
+    assert found == {"confident": (3, 5), "confident_precision": (1, 2), **alone}
+    without = label_quality(label, truth, sets)
+    assert {name: (a.item(), b.item()) for name, (a, b) in without.items()} == alone

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 import oracles
 from concont.methods.concont import ConCont
 from concont.types import Nets
-from toys import B, C, D, LinearNet, N, OnePass, double, near, partial_last, problem
+from toys import B, C, D, LinearNet, N, OnePass, double, near, partial_first, partial_last, problem
 
 QUEUE = 7
 
@@ -58,9 +58,14 @@ def expected_terms(method, nets, state, batch):
     for p, members, label in zip(probs, candidates, labels, strict=True):
         inside = [x * m for x, m in zip(p, members, strict=True)]
         hard = [float(j == label) for j in range(C)]
-        targets.append(hard if method.pseudo == "hard" else [x / sum(inside) for x in inside])
+        is_soft = method.pseudo == "soft" or (method.partial_soft and not all(members))
+        targets.append([x / sum(inside) for x in inside] if is_soft else hard)
     strong = nets.online.logits(flat["strong"]).tolist()
-    reg = sum(oracles.consistency(strong, targets, confident)) / B
+    held = [
+        c or (method.partial_soft and not all(m))
+        for c, m in zip(confident, candidates, strict=True)
+    ]
+    reg = sum(oracles.consistency(strong, targets, held)) / B
 
     anchors = batch.truth.tolist() if method.selection == "true" else labels
     keys = nets.key.embed(flat[key_view]).tolist() + state["queue_z"].tolist()
@@ -103,6 +108,12 @@ VARIANTS += [
     for s in ("ours", "hcpn", "supcon", "unsupcon")
     for b in ("three", "two")
 ]
+VARIANTS += [
+    replace(VARIANTS[0], partial_soft=True, pseudo=p, teacher=t)
+    for p in ("hard", "soft")
+    for t in ("online", "momentum")
+]
+VARIANTS += [replace(VARIANTS[0], part_weight=4.0)]
 
 
 def describe(method):
@@ -119,12 +130,36 @@ def test_losses_match_the_oracle(method):
     out = method.losses(nets, state, batch)
     found = {name: value.item() for name, value in out.terms.items()}
     assert found == pytest.approx(terms, abs=1e-9)
-    total = terms["loss_part"]
+    total = method.part_weight * terms["loss_part"]
     total += method.label_weight * terms["loss_reg"] + method.repr_weight * terms["loss_contrast"]
     assert out.total.item() == pytest.approx(total, abs=1e-9)
     assert 0 < sum(confident) < B or method.balance == "cpl"  # both kinds of row were there
     assert out.memory["verdict_label"].tolist() == labels
     assert out.memory["verdict_confident"].tolist() == confident
+
+
+@pytest.mark.parametrize("part_mean", ["batch", "partial"])
+def test_the_online_network_can_do_without_the_weak_view_of_unlabelled_rows(part_mean):
+    method = ConCont(queue=QUEUE, teacher="momentum", part_mean=part_mean, partial_soft=True)
+    fewer = replace(method, weak_rows="partial")
+    batch, n_partial = partial_first(problem())
+    batch = replace(batch, n_partial=n_partial + 1)  # room for one row more than there are
+    every, few = OnePass(2), OnePass(2)
+    whole = method.losses(Nets(every, LinearNet(3)), filled(method), batch)
+    found = fewer.losses(Nets(few, LinearNet(3)), filled(fewer), batch)
+    assert found.total.item() == pytest.approx(whole.total.item(), abs=1e-12)
+    assert (len(every.rows), len(few.rows)) == (2 * B, n_partial + 1 + B)
+    for name, value in whole.terms.items():
+        assert found.terms[name].item() == pytest.approx(value.item(), abs=1e-12)
+    anywhere = replace(batch, n_partial=None)  # an order that promises nothing: all pass
+    assert fewer.losses(Nets(few, LinearNet(3)), filled(fewer), anywhere).total == whole.total
+    assert len(few.rows) == 2 * B
+
+
+def test_fewer_weak_rows_need_a_teacher_that_sees_them_all():
+    for wrong in ({"teacher": "online"}, {"part_loss": "uniform", "part_rows": "all"}):
+        with pytest.raises(ValueError, match="weak_rows partial needs teacher momentum"):
+            ConCont(**{"teacher": "momentum", "weak_rows": "partial", **wrong})
 
 
 def test_losses_write_nothing_and_commit_moves_thresholds_and_queue():

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -22,7 +23,11 @@ def test_accuracy_counts_every_image_once():
     labels = torch.zeros(len(images), dtype=torch.long)
     labels[:4] = 1
     network = FirstPixel()
-    assert accuracy(network, TestSet(images, labels)) == 1 - 6 / len(images)
+    assert accuracy(network, TestSet(images, labels)) == (1 - 6 / len(images), None)
+    inside = torch.ones(len(images), 2, dtype=torch.bool)
+    inside[4:7, 1] = False  # three of the wrong answers are no candidates
+    found = accuracy(network, TestSet(images, labels, inside))
+    assert found == pytest.approx((1 - 6 / len(images), 1 - 3 / len(images)))
     assert network.training  # left as it was found
 
 
@@ -41,3 +46,13 @@ def test_a_problem_without_a_test_set(toy_arrays):
     assert TestSet.of(pose(from_arrays(arrays), Data()), torch.device("cpu"), 0.5) is None
     found = TestSet.of(pose(from_arrays(toy_arrays), Data()), torch.device("cpu"), 0.5)
     assert np.array_equal(found.labels.numpy(), toy_arrays["y_test"])
+    assert found.candidates is None
+
+
+def test_test_images_get_sets_as_ambiguous_as_the_training_ones(toy_arrays):
+    labels = np.arange(20_000) % 2
+    arrays = {**toy_arrays, "x_test": np.zeros((20_000, 8, 8), np.uint8), "y_test": labels}
+    problem = pose(from_arrays(arrays), Data(ambiguity=0.3))
+    sets = TestSet.of(problem, torch.device("cpu"), 0.5).candidates.numpy()
+    assert sets[np.arange(20_000), labels].all()
+    assert sets[np.arange(20_000), 1 - labels].mean() == pytest.approx(0.3, abs=0.015)

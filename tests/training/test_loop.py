@@ -43,6 +43,15 @@ def test_the_schedules(schedule, expected):
     assert found == pytest.approx(expected, abs=1e-6)
 
 
+def test_the_rate_rises_over_the_warm_up_and_then_follows_its_schedule():
+    plain, warmed = Optimizer(lr=2.0), Optimizer(lr=2.0, warmup=0.2)
+    assert [rate(warmed, done) / rate(plain, done) for done in (0.0, 0.05, 0.1, 0.15)] == (
+        pytest.approx([0.0, 0.25, 0.5, 0.75])
+    )
+    for done in (0.2, 0.5, 0.99):
+        assert rate(warmed, done) == rate(plain, done)
+
+
 def test_the_steps_fall_at_whole_epochs_whatever_the_length():
     optimizer = Optimizer(lr=1.0, schedule="steps")
     for epochs, steps in ((4, 7), (8, 3), (200, 11)):
@@ -150,7 +159,8 @@ def test_every_step_is_reported_and_every_evaluation_has_a_row(toy_arrays, toy_c
     assert [p.row["epoch"] for p in seen if p.row] == [2, 3]  # and always the last epoch
     names = (
         "epoch step seconds images_per_s loss loss_part loss_reg loss_contrast confident "
-        "pseudo_accuracy confident_precision thresholds accuracy accuracy_best accuracy_momentum"
+        "pseudo_accuracy confident_precision thresholds accuracy accuracy_best accuracy_momentum "
+        "pseudo_accuracy_partial pseudo_accuracy_unlabeled accuracy_in_set"
     )
     assert set(names.split()) == set(seen[-1].row)
 

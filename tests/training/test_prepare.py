@@ -125,7 +125,7 @@ def test_a_shift_beyond_the_image_is_refused(toy_arrays, toy_config):
 
 @pytest.mark.parametrize("name", ["small", "resnet18"])
 def test_rows_are_sorted_only_for_a_network_that_skips_some(toy_arrays, toy_config, name):
-    config = {**toy_config, "model": {"name": name}}
+    config = {**toy_config, "model": {"name": name}, "data": {"labeled": 0.2, "ambiguity": 0.3}}
     config["train"] = {**config["train"], "skip_idle": True}
     job = prepare(resolve(config), RunFolder("unused"), from_arrays(toy_arrays))
     assert job.order.sort is (name == "resnet18")

@@ -54,21 +54,28 @@ class Verdict:
         names = ("label", "score", "confident", "mean")
         return {f"verdict_{name}": getattr(self, name) for name in names}
 
-    def quality(self, truth: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+    def quality(self, truth: Tensor, candidates: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
         """Sums and counts for the log: how many are confident, and how many of them rightly."""
         sure = self.confident & (truth >= 0)
         right = (self.label == truth) & sure
         return {
             "confident": (self.confident.sum(), torch.ones_like(self.label).sum()),
             "confident_precision": (right.sum(), sure.sum()),
-            **label_quality(self.label, truth),
+            **label_quality(self.label, truth, candidates),
         }
 
 
-def label_quality(labels: Tensor, truth: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
-    """The same of pseudo-labels (B,) alone; this and the above are for logging, no loss."""
-    known = truth >= 0
-    return {"pseudo_accuracy": (((labels == truth) & known).sum(), known.sum())}
+def label_quality(
+    labels: Tensor, truth: Tensor, candidates: Tensor
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """The same of pseudo-labels (B,) alone, of all rows and of each kind; for logging, no loss."""
+    known, unlabeled = truth >= 0, candidates.all(dim=1)
+    right = (labels == truth) & known
+    return {
+        "pseudo_accuracy": (right.sum(), known.sum()),
+        "pseudo_accuracy_partial": ((right & ~unlabeled).sum(), (known & ~unlabeled).sum()),
+        "pseudo_accuracy_unlabeled": ((right & unlabeled).sum(), (known & unlabeled).sum()),
+    }
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,11 @@ class Order:
         return (len(self.partial) + len(self.rest)) // self.batch_size
 
     @property
+    def leading_partial(self) -> int | None:
+        """How many rows at the head of each batch hold all of its partial ones; None: no such."""
+        return None if self.sort else self.n_partial
+
+    @property
     def most_partial(self) -> int:
         """Partial rows that a sorted batch has room for: their share, up to a multiple of 8.
 

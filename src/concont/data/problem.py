@@ -30,6 +30,7 @@ class Problem:
     classes: tuple[str, ...]
     digest: str  # of the data
     sets_hash: str  # of the candidate sets, as `concont data candidates` writes them
+    test_candidates: NDArray[np.bool_] | None = None  # (M, C) drawn as the training sets were
 
     @property
     def n_partial(self) -> int:
@@ -46,18 +47,30 @@ def pose(data: Dataset, settings: Data) -> Problem:
         rows = rows[sets.labeled[rows]]
     _warn_outside(data.y_train[rows], candidates[rows])
     on_test = data.x_test is not None and not len(held)
+    test_labels = data.y_train[held] if len(held) else data.y_test
     return Problem(
         rows=rows,
         images=data.x_train if len(rows) == len(data.x_train) else data.x_train[rows],
         candidates=candidates[rows],
         truth=data.y_train[rows],
         test_images=data.x_train[held] if len(held) else data.x_test,
-        test_labels=data.y_train[held] if len(held) else data.y_test,
+        test_labels=test_labels,
         evaluated_on="holdout" if len(held) else ("test" if on_test else None),
         classes=data.classes,
         digest=data.digest,
         sets_hash=sets.hash,
+        test_candidates=_test_candidates(test_labels, len(data.classes), settings),
     )
+
+
+def _test_candidates(
+    labels: Labels | None, n_classes: int, settings: Data
+) -> NDArray[np.bool_] | None:
+    """Sets for the images that a run is measured on; None where no q is given to draw them by."""
+    if labels is None or settings.ambiguity is None:
+        return None
+    stream = frozen_stream(settings.seed, "test candidates")
+    return flip_in(labels, n_classes, settings.ambiguity, stream, settings.at_least_two)
 
 
 def sets_of(data: Dataset, settings: Data) -> Sets:

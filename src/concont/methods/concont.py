@@ -38,6 +38,9 @@ class ConCont:
     part_loss: Literal["partial", "uniform", "none"] = "partial"
     part_rows: Literal["partial", "all"] = "partial"  # whom a uniform part loss holds
     part_mean: Literal["batch", "partial"] = "batch"
+    part_weight: NonNegative = 1.0  # of the partial loss in Eq. 5, where the paper has none
+    partial_soft: bool = False  # hold every partial row against its probabilities inside the set
+    weak_rows: Literal["all", "partial"] = "all"  # whose weak view the online network sees
     label_weight: NonNegative = 1.0  # lambda in Eq. 5
     repr_weight: NonNegative = 0.1  # mu in Eq. 5
     pseudo: Literal["hard", "soft"] = "hard"
@@ -64,6 +67,8 @@ class ConCont:
         everywhere = self.part_loss == "uniform" and self.part_rows == "all"
         if everywhere and self.part_mean == "partial":
             raise ValueError("part_rows all and part_mean partial contradict each other")
+        if self.weak_rows == "partial" and (everywhere or self.teacher == "online"):
+            raise ValueError("weak_rows partial needs teacher momentum, and no part_rows all")
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -82,6 +87,8 @@ class ConCont:
 
     def idle(self, batch: int, partial: int) -> int:
         """The weak rows without a candidate set, which Eq. 1 leaves at 0."""
+        if self.weak_rows == "partial":
+            return 0
         if self.part_loss == "uniform" and self.part_rows == "all":
             return 0
         return batch if self.part_loss == "none" else batch - partial
@@ -101,7 +108,8 @@ class ConCont:
         """Eqs. 1-5 on one batch."""
         # One pass for both views, so that all their rows share one set of BatchNorm statistics.
         # The weak view goes first, since some of its rows are idle.
-        weak, strong = nets.online.features(batch.views["weak"], batch.views["strong"])
+        own_weak = batch.views["weak"][: self._n_weak(batch)]
+        weak, strong = nets.online.features(own_weak, batch.views["strong"])
         logits_weak, logits_strong = nets.online.logits(weak), nets.online.logits(strong)
         keys, teacher_logits = self._key_pass(nets, batch)
 
@@ -112,9 +120,16 @@ class ConCont:
         labels = batch.truth if self.selection == "true" else verdict.label
 
         part = self._part(logits_weak, batch.candidates)  # Eq. 1
-        label_level = consistency_loss(logits_strong, target, verdict.confident).mean()  # Eq. 3
+        held = verdict.confident
+        if self.partial_soft:
+            held = held | ~batch.candidates.all(dim=1)
+        label_level = consistency_loss(logits_strong, target, held).mean()  # Eq. 3
         repr_level = self._contrast(nets.online.embed(strong), keys, labels, verdict, state).mean()
-        total = part + self.label_weight * label_level + self.repr_weight * repr_level  # Eq. 5
+        total = (  # Eq. 5
+            self.part_weight * part
+            + self.label_weight * label_level
+            + self.repr_weight * repr_level
+        )
 
         return StepOut(
             total=total,
@@ -123,7 +138,7 @@ class ConCont:
                 "loss_reg": label_level.detach(),
                 "loss_contrast": repr_level.detach(),
             },
-            metrics=verdict.quality(batch.truth),
+            metrics=verdict.quality(batch.truth, batch.candidates),
             memory={"keys": keys, "label": labels, **verdict.memory},
         )
 
@@ -132,6 +147,12 @@ class ConCont:
         memory = out.memory
         self.controller.update(state, batch.index, memory)
         push_(state, memory["keys"], memory["label"], memory["verdict_confident"])
+
+    def _n_weak(self, batch: Batch) -> int:
+        """How many rows' weak view the online network sees: all, or those that Eq. 1 needs."""
+        if self.weak_rows == "all" or batch.n_partial is None:
+            return len(batch.index)
+        return batch.n_partial
 
     def _key_pass(self, nets: Nets, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Keys z' (B, D), and the momentum network's weak logits where it is the teacher."""
@@ -147,17 +168,22 @@ class ConCont:
     def _target(self, candidates: Tensor, verdict: Verdict) -> Tensor:
         """What the strong view is held against (B, C): one-hot, or the masked distribution."""
         hard = F.one_hot(verdict.label, candidates.shape[1]).to(verdict.probs.dtype)
-        if self.pseudo == "hard":
+        if self.pseudo == "hard" and not self.partial_soft:
             return hard
         inside = verdict.probs * candidates
         mass = inside.sum(dim=1, keepdim=True)
-        return torch.where(mass > 0, inside / mass, hard)
+        soft = torch.where(mass > 0, inside / mass, hard)
+        if self.pseudo == "soft":
+            return soft
+        return torch.where(candidates.all(dim=1, keepdim=True), hard, soft)
 
     def _part(self, logits: Tensor, candidates: Tensor) -> Tensor:
         """Eq. 1, or what an ablation puts in its place."""
         if self.part_loss == "none":
             return logits.new_zeros(())
-        rows = PART_LOSSES[self.part_loss, self.part_rows](logits, candidates)
+        known = len(logits)  # the rows after these have no candidate set, so no loss
+        rows = PART_LOSSES[self.part_loss, self.part_rows](logits, candidates[:known])
+        rows = F.pad(rows, (0, len(candidates) - known))
         return PART_MEANS[self.part_mean](rows, candidates)
 
     def _contrast(

@@ -56,13 +56,13 @@ class Dpll(Simple):
 
         target = state["conformal"][batch.index]
         counts = torch.ones_like(batch.index, dtype=torch.bool)  # (B,) rows to be consistent
-        memory, metrics = {}, label_quality(target.argmax(dim=1), batch.truth)
+        memory, metrics = {}, label_quality(target.argmax(dim=1), batch.truth, batch.candidates)
         if self.controlled:
             verdict = self.controller.judge(target, batch.candidates, state)
             counts, memory, metrics = (
                 verdict.confident,
                 verdict.memory,
-                verdict.quality(batch.truth),
+                verdict.quality(batch.truth, batch.candidates),
             )
         apart = torch.stack([consistency_loss(view, target, counts) for view in log_probs])
         divergence = apart.sum(dim=0).mean()

@@ -68,7 +68,7 @@ class Pico(Simple):
         return StepOut(
             total=classified + self.repr_weight * contrast,
             terms={"loss_part": classified.detach(), "loss_contrast": contrast.detach()},
-            metrics=label_quality(label, batch.truth),
+            metrics=label_quality(label, batch.truth, batch.candidates),
             memory={
                 "confidence": confidence,
                 "queries": queries.detach(),

@@ -161,6 +161,7 @@ class Optimizer:
     weight_decay: NonNegative = 1e-3
     nesterov: bool = False
     schedule: Literal["cosine", "steps", "halving", "constant"] = "cosine"
+    warmup: Fraction = 0.0  # share of the run over which the rate rises from 0
 
     def __post_init__(self) -> None:
         if self.nesterov and self.momentum == 0:

@@ -18,6 +18,7 @@ class TestSet:
     __test__ = False  # not a test class
     images: Tensor  # (M, channels, H, W) uint8
     labels: Tensor  # (M,)
+    candidates: Tensor | None = None  # (M, C) bool, drawn as the training sets were
 
     @classmethod
     def of(cls, problem: Problem, device: torch.device, memory_share: float) -> "TestSet | None":
@@ -25,7 +26,12 @@ class TestSet:
         if problem.test_images is None or problem.test_labels is None:
             return None
         images = place(problem.test_images, device, memory_share).images
-        return cls(images, torch.from_numpy(problem.test_labels).to(device))
+        sets = problem.test_candidates
+        return cls(
+            images,
+            torch.from_numpy(problem.test_labels).to(device),
+            None if sets is None else torch.from_numpy(sets).to(device),
+        )
 
 
 @torch.no_grad()
@@ -40,7 +46,15 @@ def predict_proba(network: nn.Module, images: Tensor) -> Tensor:
     return torch.cat(parts)
 
 
-def accuracy(network: nn.Module, test: TestSet) -> float:
-    """Share of the images whose likeliest class is the true one."""
-    right = predict_proba(network, test.images).argmax(dim=1) == test.labels
-    return right.double().mean().item()
+def accuracy(network: nn.Module, test: TestSet) -> tuple[float, float | None]:
+    """Share of the images whose likeliest class is the true one: of all, and of the candidates.
+
+    The second says how well labels are picked out of sets that the network never learned from.
+    """
+    probs = predict_proba(network, test.images)
+    sets = [None] if test.candidates is None else [None, test.candidates]
+    shares = []
+    for inside in sets:
+        seen = probs if inside is None else probs.masked_fill(~inside, -1.0)
+        shares.append((seen.argmax(dim=1) == test.labels).double().mean().item())
+    return shares[0], shares[1] if len(shares) > 1 else None

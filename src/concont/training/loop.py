@@ -39,7 +39,8 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
 
 def rate(optimizer: Optimizer, done: float) -> float:
     """The learning rate when this share of the run is done, whatever its length."""
-    return optimizer.lr * SCHEDULES[optimizer.schedule](done)
+    risen = min(1.0, done / optimizer.warmup) if optimizer.warmup else 1.0
+    return optimizer.lr * risen * SCHEDULES[optimizer.schedule](done)
 
 
 def fit(
@@ -51,7 +52,8 @@ def fit(
 ) -> Iterator[Progress]:
     """Train from where `state` stands to the end; between two yields `state` is whole."""
     train, device = settings.train, data.device
-    total, step = train.epochs * order.steps, Step(settings, state, data)
+    total = train.epochs * order.steps
+    step = Step(settings, state, data, n_partial=order.leading_partial)
     rows: Tensor | None = None
     images: Iterator[Tensor] = iter(())
     clock = time.perf_counter()
@@ -97,11 +99,11 @@ def fit(
 def evaluate(state: TrainState, test: TestSet | None) -> Row:
     """The figures of a line of metrics: means since the last one, and accuracies now."""
     means = state.meter.read()
-    online = momentum = None
+    online = momentum = in_set = None
     if test is not None:
         modules = state.nets.modules
-        online = accuracy(modules["online"], test)
-        momentum = accuracy(modules["key"], test) if "key" in modules else None
+        online, in_set = accuracy(modules["online"], test)
+        momentum = accuracy(modules["key"], test)[0] if "key" in modules else None
         state.best = online if state.best is None else max(state.best, online)
     tau = state.memory.get("tau")
     return {
@@ -110,4 +112,5 @@ def evaluate(state: TrainState, test: TestSet | None) -> Row:
         "accuracy": online,
         "accuracy_best": state.best,
         "accuracy_momentum": momentum,
+        "accuracy_in_set": in_set,
     }

@@ -7,7 +7,13 @@ from concont.errors import NonFiniteLoss
 from concont.types import StepOut
 
 TERMS = ("loss", "loss_part", "loss_reg", "loss_contrast")
-METRICS = ("confident", "pseudo_accuracy", "confident_precision")
+METRICS = (
+    "confident",
+    "pseudo_accuracy",
+    "pseudo_accuracy_partial",
+    "pseudo_accuracy_unlabeled",
+    "confident_precision",
+)
 COLUMNS = TERMS + METRICS
 SAVED = ("sums", "counts", "steps", "bad")
 

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -82,8 +82,10 @@ def prepare(
     online = build(settings.model, shape, classes, moments, train.seed, model).to(device)
     skipping = train.skip_idle and can_skip_idle(online)
     order = Order.of(problem, train, sort=skipping)
-    if skipping:
-        skip_idle_(online, settings.deep.idle(order.batch_size, order.most_partial))
+    idle = settings.deep.idle(order.batch_size, order.most_partial) if skipping else 0
+    order = replace(order, sort=idle > 0)
+    if idle:
+        skip_idle_(online, idle)
     if order.batch_size < train.batch_size:
         log.warning(
             "a batch holds %d rows, not %d: the data has no more",

@@ -28,11 +28,14 @@ LINE = (  # what a line of metrics holds; null where it does not apply
     "loss_contrast",
     "confident",
     "pseudo_accuracy",
+    "pseudo_accuracy_partial",
+    "pseudo_accuracy_unlabeled",
     "confident_precision",
     "thresholds",
     "accuracy",
     "accuracy_best",
     "accuracy_momentum",
+    "accuracy_in_set",
 )
 Moments = tuple[Tensor, Tensor]  # mean and standard deviation of each channel
 

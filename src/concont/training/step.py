@@ -21,13 +21,20 @@ Names = dict[str, Tensor]
 class Step:
     """Trains on a batch: the same for every method, compiled and captured where asked for.
 
-    `fast` None: as the settings say, which by default is on a GPU.
+    `fast` None: as the settings say, which by default is on a GPU. `n_partial`: how many rows at
+    the head of each batch hold all of its partial ones, where the order keeps to that.
     """
 
     def __init__(
-        self, settings: Settings, state: TrainState, data: TrainingSet, fast: bool | None = None
+        self,
+        settings: Settings,
+        state: TrainState,
+        data: TrainingSet,
+        fast: bool | None = None,
+        n_partial: int | None = None,
     ) -> None:
         self.settings, self.state, self.data = settings, state, data
+        self.n_partial = n_partial
         fast = wanted(settings, data.device) if fast is None else fast
         method, said = settings.deep, set[str]()
 
@@ -83,7 +90,8 @@ class Step:
     def batch(self, index: Tensor, views: Mapping[str, Tensor]) -> Batch:
         """What the method is given of the rows `index` (B,)."""
         data, (epoch, epochs) = self.data, self.clock.unbind()
-        return Batch(index, data.candidates[index], views, data.truth[index], epoch, epochs)
+        sets, truth = data.candidates[index], data.truth[index]
+        return Batch(index, sets, views, truth, epoch, epochs, self.n_partial)
 
     def update(self, index: Tensor, images: Tensor, draws: Draws) -> None:
         """All that a step does on the device; nothing in it waits for the device."""
