@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from concont.config.resolve import resolve
-from concont.data.problem import sets_of
+from concont.data.problem import make_candidate_sets
 from concont.data.sources import load
 from concont.errors import DataError
 from concont.paper.plan import cells_of
@@ -47,7 +47,7 @@ def test_no_path_of_the_machine_goes_along(tmp_path, toy_npz, toy_config):
     """Not of the data, nor of the candidate sets, nor of the command, nor of an earlier start's."""
     toy_config["data"] |= {"source": str(toy_npz), "root": str(tmp_path)}
     settings = resolve(toy_config)
-    sets = sets_of(load(str(toy_npz)), settings.data)
+    sets = make_candidate_sets(load(str(toy_npz)), settings.data)
     sets.write(tmp_path / "sets.npz")
     given = replace(settings.data, candidates=str(tmp_path / "sets.npz"))
     folder = RunFolder(tmp_path / "run")

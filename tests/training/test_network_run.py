@@ -48,6 +48,7 @@ def test_a_run_folder_holds_what_it_should(tmp_path, toy_config, data):
     described = folder.read_json("data.json")
     kept = np.load(folder / "candidates.npz")
     assert kept["candidates"].shape == (40, 2)
+    assert kept["rows"].tolist() == list(range(40))
     n_partial = (~kept["candidates"].all(axis=1)).sum()  # 20 less those that a flip filled
     assert 10 < n_partial <= 20
     sizes = (described["n_train"], described["n_partial"], described["n_test"])
@@ -56,6 +57,27 @@ def test_a_run_folder_holds_what_it_should(tmp_path, toy_config, data):
     assert config["train"]["epochs"] == 3
     environment = folder.read_json("environment.json")
     assert {"torch", "python", "device", "commit", "clean", "command"} <= set(environment)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"unlabeled": False}, {"holdout": 0.2}, {"unlabeled": False, "holdout": 0.2}]
+)
+def test_another_run_can_train_on_the_very_same_sets(tmp_path, toy_config, data, changes):
+    """Whatever rows the first one left out, and without drawing any set again."""
+    toy_config["data"] |= changes
+    first = finish(start(toy_config, tmp_path / "first", data))
+    given = {"candidates": str(first / "candidates.npz"), "labeled": None}
+    toy_config["data"] |= given
+    second = finish(start(toy_config, tmp_path / "second", data))
+    files = [np.load(folder / "candidates.npz") for folder in (first, second)]
+    assert files[0]["candidates"].shape == (40, 2)
+    for name in ("rows", "labeled", "candidates", "data", "hash"):
+        assert np.array_equal(files[0][name], files[1][name])
+    assert len(files[0]["rows"]) < 40 or not changes
+    hashes = [folder.read_json("data.json")["sets_hash"] for folder in (first, second)]
+    assert hashes == [str(files[0]["hash"])] * 2
+    weights = [load_file(folder / "model.safetensors") for folder in (first, second)]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
 def test_saved_weights_are_the_last_ones(tmp_path, toy_config, data):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from concont.data.candidate_file import Sets, read_sets
+from concont.data.candidate_file import CandidateSets, read_candidate_sets
 from concont.data.sources import UNKNOWN, Dataset, Labels, Rows
 from concont.errors import DataError, UsageError
 from concont.rng import frozen_stream
@@ -29,8 +29,13 @@ class Problem:
     evaluated_on: str | None  # "test", "holdout", or None: nothing to measure on
     classes: tuple[str, ...]
     digest: str  # of the data
-    sets_hash: str  # of the candidate sets, as `concont data candidates` writes them
+    sets: CandidateSets  # of all rows of the data set, those that are not used among them
     test_candidates: NDArray[np.bool_] | None = None  # (M, C) drawn as the training sets were
+
+    @property
+    def sets_hash(self) -> str:
+        """What identifies the candidate sets, as `concont data candidates` prints it."""
+        return self.sets.hash
 
     @property
     def n_partial(self) -> int:
@@ -41,7 +46,7 @@ class Problem:
 def pose(data: Dataset, settings: Data) -> Problem:
     """Hold rows out, choose the rows that keep a set, make the sets, drop what is not used."""
     rows, held = _hold_out(data, settings)
-    sets = sets_of(data, settings)
+    sets = make_candidate_sets(data, settings)
     candidates = sets.candidates
     if not settings.unlabeled:
         rows = rows[sets.labeled[rows]]
@@ -58,7 +63,7 @@ def pose(data: Dataset, settings: Data) -> Problem:
         evaluated_on="holdout" if len(held) else ("test" if on_test else None),
         classes=data.classes,
         digest=data.digest,
-        sets_hash=sets.hash,
+        sets=sets,
         test_candidates=_test_candidates(test_labels, len(data.classes), settings),
     )
 
@@ -73,17 +78,17 @@ def _test_candidates(
     return flip_in(labels, n_classes, settings.ambiguity, stream, settings.at_least_two)
 
 
-def sets_of(data: Dataset, settings: Data) -> Sets:
+def make_candidate_sets(data: Dataset, settings: Data) -> CandidateSets:
     """The candidate sets of all training rows: from a file, or drawn from the seed."""
     if settings.candidates is not None:
-        sets = read_sets(Path(settings.candidates))
+        sets = read_candidate_sets(Path(settings.candidates))
         if sets.data != data.digest or sets.candidates.shape[1] != len(data.classes):
             raise DataError(f"{settings.candidates}: these candidate sets belong to other data")
         return sets
     rows, _ = _hold_out(data, settings)
     drawn = _candidates(data, settings)
     keeps = _choose(data, drawn, rows, settings)
-    return Sets(keeps, np.where(keeps[:, None], drawn, True), data.digest)
+    return CandidateSets(keeps, np.where(keeps[:, None], drawn, True), data.digest)
 
 
 def flip_in(

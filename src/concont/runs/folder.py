@@ -15,7 +15,7 @@ CONTENTS = {
     "config.yaml": "every setting, complete; `--recipe` reads it back",
     "environment.json": "versions, hardware, commit, command",
     "data.json": "class names, normalisation, digest, sizes",
-    "candidates.npz": "row ids and candidate sets as trained on",
+    "candidates.npz": "candidate sets and the rows trained on; `data.candidates` reads it",
     "metrics.jsonl": "one line an evaluation",
     "checkpoint.pt": "everything that `--resume` needs",
     "checkpoint.previous.pt": "the one before it",

@@ -65,7 +65,7 @@ class Recorder:
             folder.cut_metrics(since)
         folder.write_json("environment.json", self._environment(device, since is not None))
         folder.write_json("data.json", describe_data(problem, moments))
-        write_whole(folder / "candidates.npz", self._write_candidates)
+        problem.sets.write(folder / "candidates.npz", problem.rows)
         self.events = SummaryWriter(str(folder.path), purge_step=(since or 0) + 1)
 
     def add(self, row: Mapping[str, Any]) -> None:
@@ -122,11 +122,6 @@ class Recorder:
             return now
         before = self.folder.read_json("environment.json")
         return {**now, "earlier": [*before.pop("earlier", []), before]}
-
-    def _write_candidates(self, path: Path) -> None:
-        with open(path, "wb") as file:
-            rows, sets = self.problem.rows, self.problem.candidates
-            np.savez_compressed(file, rows=rows, candidates=sets)
 
 
 def describe_data(problem: Problem, moments: Moments | None) -> dict[str, Any]:
