@@ -26,9 +26,9 @@ def one_seed(seed: int, holdout: float) -> dict:
         for title, job in jobs(seed, Path(folder), holdout).items():
             for _ in execute(job):
                 pass
-            summary = job.folder.read_json("summary.json")
+            summary = job.folder.read_summary()
             figures[title] = {name: summary[name] for name in KEPT}
-            figures[title]["seconds"] = round(summary["seconds"], 1)
+            figures[title]["seconds"] = round(summary.seconds, 1)
     ours, *others = (row["accuracy_last"] for row in figures.values())
     print(seed, {title: round(100 * row["accuracy_last"], 2) for title, row in figures.items()})
     return {"seed": seed, "ahead": ours > max(others), "systems": figures}

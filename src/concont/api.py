@@ -21,6 +21,7 @@ from concont.errors import DataError, UsageError
 from concont.nets.network import Network, build
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
+from concont.runs.summary import Summary
 from concont.training import classic_run
 from concont.training.either import execute, prepare
 from concont.training.evaluate import predict_proba
@@ -36,7 +37,7 @@ class Run:
 
     path: Path
     settings: Settings
-    summary: dict[str, Any]
+    summary: Summary
     data: dict[str, Any]  # data.json
     network: Network | None  # of a method that trains one
     classifier: "CandidateClassifier | None" = None  # of one that does not
@@ -150,7 +151,7 @@ def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = No
     from safetensors.torch import load_file
 
     folder = RunFolder(path)
-    summary, data = folder.read_json("summary.json"), folder.read_json("data.json")
+    summary, data = folder.read_summary(), folder.read_json("data.json")
     config = folder.require("config.yaml")
     settings = check(read_yaml(config.read_text("utf-8"), str(config)))
     path = folder.require("model.safetensors")

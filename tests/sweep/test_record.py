@@ -12,7 +12,7 @@ from concont.data.sources import load
 from concont.errors import DataError
 from concont.paper.plan import cells_of
 from concont.runs.folder import RunFolder
-from concont.sweep.record import MOMENTS, Needed, key_of, of_run, read, settings_in, write
+from concont.sweep.record import MOMENTS, RecordSchema, key_of, of_run, read, settings_in, write
 from concont.training.either import execute, prepare
 
 CELL = cells_of("table4")[0]
@@ -20,7 +20,7 @@ CELL = cells_of("table4")[0]
 
 def test_a_run_becomes_a_record_without_a_path(run, tmp_path):
     record = of_run(run)
-    assert set(Needed.model_fields) <= set(record)
+    assert RecordSchema.names() <= set(record)
     summary = run.read_json("summary.json")
     assert {name: record[name] for name in summary} == summary
     lines = run.metrics()

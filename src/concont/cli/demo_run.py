@@ -11,6 +11,7 @@ from rich.table import Table
 from concont.cli.display import percent, watch
 from concont.config.resolve import resolve
 from concont.runs.folder import RunFolder
+from concont.runs.summary import Summary
 from concont.training.network_run import execute
 from concont.training.prepare import Job, prepare
 
@@ -41,35 +42,35 @@ def jobs(seed: int, out: Path, holdout: float = 0.0) -> dict[str, Job]:
     return ready
 
 
-def run(seed: int, out: Path, console: Console, stop: Callable[[], bool]) -> list[dict[str, Any]]:
+def run(seed: int, out: Path, console: Console, stop: Callable[[], bool]) -> dict[str, Summary]:
     """Train the three and print the table; returns their summaries."""
-    summaries = []
+    summaries = {}
     for title, job in jobs(seed, out).items():
         watch(execute(job, stop), job.settings.train.epochs, title, console)
-        summaries.append({"system": title, **job.folder.read_json("summary.json")})
+        summaries[title] = job.folder.read_summary()
     console.print(table(summaries))
     console.print(f"Runs: {out}", soft_wrap=True, highlight=False)
     return summaries
 
 
-def table(summaries: list[dict[str, Any]]) -> Table:
+def table(summaries: dict[str, Summary]) -> Table:
     """Last-epoch accuracy on the test images, a row a system."""
-    first = summaries[0]
+    first = next(iter(summaries.values()))
     grid = Table(
-        title=f"Digits, {first['labeled']:.0%} of the images with candidate sets, "
-        f"q = {first['ambiguity']}, seed {first['seed']}",
+        title=f"Digits, {first.labeled:.0%} of the images with candidate sets, "
+        f"q = {first.ambiguity}, seed {first.seed}",
         caption="test images, last epoch; the same sets, steps and batch size for all",
     )
     grid.add_column("system", no_wrap=True)
     for name in ("unlabelled", "steps", "batch", "seconds", "accuracy"):
         grid.add_column(name, justify="right")
-    for row in summaries:
+    for title, summary in summaries.items():
         grid.add_row(
-            row["system"],
-            "yes" if row["unlabeled"] else "no",
-            str(row["steps"]),
-            str(row["batch_size"]),
-            f"{row['seconds']:.0f}",
-            percent(row["accuracy_last"]),
+            title,
+            "yes" if summary.unlabeled else "no",
+            str(summary.steps),
+            str(summary.batch_size),
+            f"{summary.seconds:.0f}",
+            percent(summary.accuracy_last),
         )
     return grid

@@ -10,6 +10,7 @@ from concont.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
     from concont.runs.settings import Settings
+    from concont.runs.summary import Summary
 
 
 @app.command()
@@ -164,7 +165,7 @@ def _resume(path: Path) -> None:
     folder = RunFolder(path)
     folder.require("config.yaml")
     if folder.finished:
-        summary = folder.read_json("summary.json")
+        summary = folder.read_summary()
         typer.echo(f"{path} is finished: {_result(summary)}")
         return
     _run(reopen(folder))
@@ -183,16 +184,16 @@ def _run(job: Any) -> None:
         begun = (job.folder / "config.yaml").is_file()
         cure = f"; go on with: concont train --resume {job.folder.path}" if begun else ""
         raise Interrupted(f"stopped{cure}") from None
-    summary = job.folder.read_json("summary.json")
+    summary = job.folder.read_summary()
     screen.print(f"{_result(summary)}\nRun: {job.folder.path}", soft_wrap=True, highlight=False)
 
 
-def _result(summary: dict[str, Any]) -> str:
+def _result(summary: "Summary") -> str:
     from concont.cli.display import percent
 
-    if summary["accuracy_last"] is None:
-        return f"trained for {summary['seconds']:.0f} s; there is no test set to measure on"
-    found = f"{summary['evaluated_on']} accuracy {percent(summary['accuracy_last'])}"
-    if summary["epochs"] is not None:
-        found += f" at the last epoch, {percent(summary['accuracy_best'])} at the best"
-    return f"{found}, {summary['seconds']:.0f} s"
+    if summary.accuracy_last is None:
+        return f"trained for {summary.seconds:.0f} s; there is no test set to measure on"
+    found = f"{summary.evaluated_on} accuracy {percent(summary.accuracy_last)}"
+    if summary.epochs is not None:
+        found += f" at the last epoch, {percent(summary.accuracy_best)} at the best"
+    return f"{found}, {summary.seconds:.0f} s"

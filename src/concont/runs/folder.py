@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from concont.errors import DataError, UsageError
+from concont.runs.summary import Summary
 
 CONTENTS = {
     "config.yaml": "every setting, complete; `--recipe` reads it back",
@@ -117,6 +118,18 @@ class RunFolder:
             return json.loads(path.read_text("utf-8"))
         except ValueError as error:
             raise DataError(f"{path} is damaged: {error}") from None
+
+    def write_summary(self, summary: Summary) -> None:
+        """Write `summary.json`, which marks the run as finished."""
+        self.write_json("summary.json", summary.as_dict())
+
+    def read_summary(self) -> Summary:
+        """What `write_summary` wrote, or an older version of it."""
+        content = self.read_json("summary.json")
+        try:
+            return Summary.from_dict(content)
+        except DataError as error:
+            raise DataError(f"{self / 'summary.json'} is no summary of a run: {error}") from None
 
     @property
     def finished(self) -> bool:

@@ -26,13 +26,12 @@ if TYPE_CHECKING:
     from concont.classic.estimator import CandidateClassifier
 
 log = logging.getLogger("concont")
-DONE = {  # what a summary says of a fit, and which attribute of the classifier holds it
+DETAILS = {  # what a summary says of a fit, and which attribute of the classifier holds it
     "rounds": "n_iter_",
     "lam": "lam_",
     "mu": "mu_",
     "gain": "gain_",
     "gap": "gap_",
-    "steps": "steps_",
 }
 
 
@@ -92,15 +91,16 @@ def execute(job: Fit) -> Iterator[Progress]:
         spent = {"features": seen - start, "fit": fitted - seen, "evaluation": end - fitted}
         row = _row(problem, model.labels_, predicted, end - start)
         recorder.add(row)
-        figures = {
-            "epochs": None,
-            **{name: getattr(model, attribute, None) for name, attribute in DONE.items()},
-            "seconds": end - start,
-            "seconds_by": spent,
-            "peak_gpu_memory_gb": _peak(choose_device(device)),
-        }
+        details = {name: getattr(model, attribute, None) for name, attribute in DETAILS.items()}
+        details["peak_gpu_memory_gb"] = _peak(choose_device(device))
         tensors = {name: torch.from_numpy(array) for name, array in model.arrays().items()}
-        recorder.finish(tensors, figures)
+        recorder.finish(
+            tensors,
+            steps=getattr(model, "steps_", None),
+            seconds=end - start,
+            seconds_by=spent,
+            details=details,
+        )
         yield Progress(step=1, total=1, epoch=1, epoch_end=True, row=row)
     finally:
         recorder.close()

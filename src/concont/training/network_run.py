@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from torch import Tensor
 
@@ -38,7 +37,14 @@ def execute(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Prog
                     f"go on with: concont train --resume {folder.path}"
                 )
         _judge(job)
-        recorder.finish(_weights(job), _figures(job))
+        recorder.finish(
+            _weights(job),
+            epochs=job.settings.train.epochs,
+            steps=state.step,
+            batch_size=job.order.batch_size,
+            seconds=state.seconds,
+            seconds_by={**state.spent, "other": state.seconds - sum(state.spent.values())},
+        )
     except NonFiniteLoss as error:
         path = folder / checkpoint.CURRENT
         last = f"the last good checkpoint is {path}" if path.exists() else "no checkpoint yet"
@@ -60,15 +66,4 @@ def _weights(job: Job) -> dict[str, Tensor]:
         f"{name}.{key}": tensor
         for name, module in job.state.nets.modules.items()
         for key, tensor in module.state_dict().items()
-    }
-
-
-def _figures(job: Job) -> dict[str, Any]:
-    state = job.state
-    return {
-        "epochs": job.settings.train.epochs,
-        "steps": state.step,
-        "batch_size": job.order.batch_size,
-        "seconds": state.seconds,
-        "seconds_by": {**state.spent, "other": state.seconds - sum(state.spent.values())},
     }

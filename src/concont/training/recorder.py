@@ -16,6 +16,7 @@ from concont.config.resolve import write_yaml
 from concont.data.problem import Problem
 from concont.runs.folder import RunFolder, write_whole
 from concont.runs.settings import NAMED_SOURCES, Settings
+from concont.runs.summary import Summary
 
 LINE = (  # what a line of metrics holds; null where it does not apply
     "epoch",
@@ -77,43 +78,53 @@ class Recorder:
         for name, value in scalars.items():
             self.events.add_scalar(name, value, row["step"])
 
-    def finish(self, weights: Mapping[str, Tensor], figures: Mapping[str, Any]) -> None:
-        """What was learned, then the summary, with these figures, that marks the run finished."""
+    def finish(
+        self,
+        weights: Mapping[str, Tensor],
+        *,
+        seconds: float,
+        seconds_by: dict[str, float],
+        epochs: int | None = None,
+        steps: int | None = None,
+        batch_size: int | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write what was learned, then the summary, which marks the run as finished.
+
+        details: what the summary of this kind of run tells beside what every run's does.
+        """
         from safetensors.torch import save_file
 
         tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
         write_whole(self.folder / "model.safetensors", lambda path: save_file(tensors, path))
-        self.folder.write_json("summary.json", {**self._identity(), **self._result(), **figures})
+        settings, problem, last = self.settings, self.problem, self.folder.metrics()[-1]
+        data = settings.data
+        summary = Summary(
+            method=settings.method.name,
+            recipe=settings.recipe,
+            data=data.source if data.source in NAMED_SOURCES else problem.digest,
+            labeled=data.labeled,
+            ambiguity=data.ambiguity,
+            unlabeled=bool(data.unlabeled),
+            seed=settings.train.seed,
+            data_seed=data.seed,
+            settings_hash=settings.hash(problem.digest, problem.sets_hash),
+            evaluated_on=problem.evaluated_on,
+            accuracy_last=last["accuracy"],
+            accuracy_best=last["accuracy_best"],
+            accuracy_momentum=last["accuracy_momentum"],
+            epochs=epochs,
+            steps=steps,
+            batch_size=batch_size,
+            seconds=seconds,
+            seconds_by=seconds_by,
+            details=details or {},
+        )
+        self.folder.write_summary(summary)
 
     def close(self) -> None:
         """Let go of the open files."""
         self.events.close()
-
-    def _identity(self) -> dict[str, Any]:
-        """Which run this is."""
-        settings, problem = self.settings, self.problem
-        data = settings.data
-        return {
-            "method": settings.method.name,
-            "recipe": settings.recipe,
-            "data": data.source if data.source in NAMED_SOURCES else problem.digest,
-            "labeled": data.labeled,
-            "ambiguity": data.ambiguity,
-            "unlabeled": data.unlabeled,
-            "seed": settings.train.seed,
-            "data_seed": data.seed,
-            "settings_hash": settings.hash(problem.digest, problem.sets_hash),
-        }
-
-    def _result(self) -> dict[str, Any]:
-        """What its last evaluation found."""
-        last = self.folder.metrics()[-1]
-        return {
-            "evaluated_on": self.problem.evaluated_on,
-            "accuracy_last": last["accuracy"],
-            "accuracy_best": last["accuracy_best"],
-            "accuracy_momentum": last["accuracy_momentum"],
-        }
 
     def _environment(self, device: torch.device, resumed: bool) -> dict[str, Any]:
         """This start's environment; those of earlier starts of the same run stay below it."""
