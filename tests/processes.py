@@ -101,7 +101,7 @@ def fill_gist_cache(barrier, folder, images):
         barrier.wait(SECONDS)
 
     np.save, features.log.warning = save_and_wait, pytest.fail
-    features.features(images, 16, "cpu")
+    features.compute_features(images, 16, "cpu")
 
 
 def _main(words, cwd, out, err):

@@ -1,10 +1,10 @@
 """What the demonstration compares; tests/test_wheel.py runs it whole."""
 
-from concont.cli.demo_run import SYSTEMS, jobs
+from concont.cli.demo_run import SYSTEMS, prepare_systems
 
 
 def test_the_three_systems_share_data_seed_steps_and_batch(tmp_path):
-    ready = jobs(2, tmp_path)
+    ready = prepare_systems(2, tmp_path)
     assert list(ready) == list(SYSTEMS)
     assert len({job.total_steps for job in ready.values()}) == 1
     assert len({job.order.batch_size for job in ready.values()}) == 1

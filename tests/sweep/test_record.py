@@ -13,7 +13,7 @@ from concont.errors import DataError
 from concont.paper.plan import cells_of
 from concont.runs.folder import RunFolder
 from concont.sweep.record import MOMENTS, RecordSchema, key_of, of_run, read, settings_in, write
-from concont.training.either import execute, prepare
+from concont.training.prepare import prepare
 
 CELL = cells_of("table4")[0]
 
@@ -51,7 +51,7 @@ def test_no_path_of_the_machine_goes_along(tmp_path, toy_npz, toy_config):
     sets.write(tmp_path / "sets.npz")
     given = replace(settings.data, candidates=str(tmp_path / "sets.npz"))
     folder = RunFolder(tmp_path / "run")
-    for _ in execute(prepare(replace(settings, data=given), folder)):
+    for _ in prepare(replace(settings, data=given), folder).execute():
         pass
     environment = folder.read_json("environment.json")
     folder.write_json("environment.json", {**environment, "earlier": [environment]})

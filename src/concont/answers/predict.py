@@ -79,7 +79,7 @@ def predict(run: Run, images: Sequence[Path], top: int = 1) -> Iterator[Predicti
 
     Only one batch of images is in memory at a time; a batch's skipped images come first.
     """
-    run.require_network()
+    run.predictor.require_probabilities()
     if not 1 <= top <= len(run.classes):
         raise UsageError(f"top is {top}; it must be 1 to {len(run.classes)}, the run's classes")
     height, width, _ = run.data["shape"]

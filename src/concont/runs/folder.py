@@ -131,6 +131,11 @@ class RunFolder:
         except DataError as error:
             raise DataError(f"{self / 'summary.json'} is no summary of a run: {error}") from None
 
+    def refuse_other_data(self, digest: str) -> None:
+        """What a run has learned holds for its own data, known by its digest, and no other."""
+        if (self / "data.json").is_file() and self.read_json("data.json")["digest"] != digest:
+            raise DataError(f"{self.path} was trained on other data than what is there now")
+
     @property
     def finished(self) -> bool:
         """Whether the run came to its end."""

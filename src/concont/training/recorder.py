@@ -18,7 +18,7 @@ from concont.runs.folder import RunFolder, write_whole
 from concont.runs.settings import NAMED_SOURCES, Settings
 from concont.runs.summary import Summary
 
-LINE = (  # what a line of metrics holds; null where it does not apply
+COLUMNS = (  # in every line of metrics, null where they do not apply; a method may report more
     "epoch",
     "step",
     "seconds",
@@ -29,14 +29,11 @@ LINE = (  # what a line of metrics holds; null where it does not apply
     "loss_contrast",
     "confident",
     "pseudo_accuracy",
-    "pseudo_accuracy_partial",
-    "pseudo_accuracy_unlabeled",
     "confident_precision",
     "thresholds",
     "accuracy",
     "accuracy_best",
     "accuracy_momentum",
-    "accuracy_in_set",
 )
 Moments = tuple[Tensor, Tensor]  # mean and standard deviation of each channel
 
@@ -64,19 +61,20 @@ class Recorder:
         folder.write_text("config.yaml", write_yaml(settings))  # first: it makes this a run
         if since is not None:
             folder.cut_metrics(since)
-        folder.write_json("environment.json", self._environment(device, since is not None))
+        folder.write_json("environment.json", self._describe_starts(device, since is not None))
         folder.write_json("data.json", describe_data(problem, moments))
         problem.sets.write(folder / "candidates.npz", problem.rows)
         self.events = SummaryWriter(str(folder.path), purge_step=(since or 0) + 1)
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """A line of metrics, and the same for TensorBoard."""
-        self.folder.append_metrics(dict(row))
-        scalars = {name: value for name, value in row.items() if isinstance(value, float)}
-        for label, value in enumerate(row["thresholds"] or ()):
+        """Write a line of metrics, whatever its names are, and the same for TensorBoard."""
+        line = {**dict.fromkeys(COLUMNS), **row}
+        self.folder.append_metrics(line)
+        scalars = {name: value for name, value in line.items() if isinstance(value, float)}
+        for label, value in enumerate(line["thresholds"] or ()):
             scalars[f"threshold/{label}"] = value
         for name, value in scalars.items():
-            self.events.add_scalar(name, value, row["step"])
+            self.events.add_scalar(name, value, line["step"])
 
     def finish(
         self,
@@ -126,9 +124,9 @@ class Recorder:
         """Let go of the open files."""
         self.events.close()
 
-    def _environment(self, device: torch.device, resumed: bool) -> dict[str, Any]:
+    def _describe_starts(self, device: torch.device, resumed: bool) -> dict[str, Any]:
         """This start's environment; those of earlier starts of the same run stay below it."""
-        now = environment(device)
+        now = describe_environment(device)
         if not resumed or not (self.folder / "environment.json").is_file():
             return now
         before = self.folder.read_json("environment.json")
@@ -153,7 +151,7 @@ def describe_data(problem: Problem, moments: Moments | None) -> dict[str, Any]:
     }
 
 
-def cpu_name() -> str:
+def read_cpu_name() -> str:
     """The processor's own name, where the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -163,7 +161,7 @@ def cpu_name() -> str:
     return names[0] if names else platform.processor()
 
 
-def environment(device: torch.device) -> dict[str, Any]:
+def describe_environment(device: torch.device) -> dict[str, Any]:
     """What a figure depends on besides the settings."""
     found, clean = version.commit()
     return {
@@ -175,7 +173,7 @@ def environment(device: torch.device) -> dict[str, Any]:
         "numpy": np.__version__,
         "platform": platform.platform(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-        "cpu": cpu_name(),
+        "cpu": read_cpu_name(),
         "cpus": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "command": sys.argv,
