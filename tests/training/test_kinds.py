@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import concont as package
-from concont.answers.predict import predict as predict_files
+from concont.answers.predict import predict_files
 from concont.classic.options import CLASSICS
 from concont.config.resolve import resolve
 from concont.data import sources

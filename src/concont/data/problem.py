@@ -45,12 +45,12 @@ class Problem:
 
 def pose(data: Dataset, settings: Data) -> Problem:
     """Hold rows out, choose the rows that keep a set, make the sets, drop what is not used."""
-    rows, held = _hold_out(data, settings)
+    rows, held = _split_hold_out(data, settings)
     sets = make_candidate_sets(data, settings)
     candidates = sets.candidates
     if not settings.unlabeled:
         rows = rows[sets.labeled[rows]]
-    _warn_outside(data.y_train[rows], candidates[rows])
+    _warn_of_labels_outside_sets(data.y_train[rows], candidates[rows])
     on_test = data.x_test is not None and not len(held)
     test_labels = data.y_train[held] if len(held) else data.y_test
     return Problem(
@@ -64,18 +64,18 @@ def pose(data: Dataset, settings: Data) -> Problem:
         classes=data.classes,
         digest=data.digest,
         sets=sets,
-        test_candidates=_test_candidates(test_labels, len(data.classes), settings),
+        test_candidates=_draw_test_sets(test_labels, len(data.classes), settings),
     )
 
 
-def _test_candidates(
+def _draw_test_sets(
     labels: Labels | None, n_classes: int, settings: Data
 ) -> NDArray[np.bool_] | None:
     """Sets for the images that a run is measured on; None where no q is given to draw them by."""
     if labels is None or settings.ambiguity is None:
         return None
     stream = frozen_stream(settings.seed, "test candidates")
-    return flip_in(labels, n_classes, settings.ambiguity, stream, settings.at_least_two)
+    return draw_sets(labels, n_classes, settings.ambiguity, stream, settings.at_least_two)
 
 
 def make_candidate_sets(data: Dataset, settings: Data) -> CandidateSets:
@@ -85,13 +85,13 @@ def make_candidate_sets(data: Dataset, settings: Data) -> CandidateSets:
         if sets.data != data.digest or sets.candidates.shape[1] != len(data.classes):
             raise DataError(f"{settings.candidates}: these candidate sets belong to other data")
         return sets
-    rows, _ = _hold_out(data, settings)
-    drawn = _candidates(data, settings)
-    keeps = _choose(data, drawn, rows, settings)
+    rows, _ = _split_hold_out(data, settings)
+    drawn = _take_or_draw_sets(data, settings)
+    keeps = _choose_labeled_rows(data, drawn, rows, settings)
     return CandidateSets(keeps, np.where(keeps[:, None], drawn, True), data.digest)
 
 
-def flip_in(
+def draw_sets(
     labels: Labels, n_classes: int, q: float, stream: np.random.RandomState, at_least_two: bool
 ) -> NDArray[np.bool_]:
     """Candidate sets (N, C): the true label always, each wrong one with probability q.
@@ -110,7 +110,7 @@ def flip_in(
     return sets
 
 
-def _hold_out(data: Dataset, settings: Data) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _split_hold_out(data: Dataset, settings: Data) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     everything = np.arange(len(data.x_train))
     if settings.holdout == 0:
         return everything, everything[:0]
@@ -123,7 +123,7 @@ def _hold_out(data: Dataset, settings: Data) -> tuple[NDArray[np.int64], NDArray
     return np.setdiff1d(everything, held), held
 
 
-def _candidates(data: Dataset, settings: Data) -> NDArray[np.bool_]:
+def _take_or_draw_sets(data: Dataset, settings: Data) -> NDArray[np.bool_]:
     """Every row's set, whether it will be kept or not."""
     if data.candidates is not None:
         if settings.ambiguity:
@@ -131,10 +131,10 @@ def _candidates(data: Dataset, settings: Data) -> NDArray[np.bool_]:
         return data.candidates
     stream = frozen_stream(settings.seed, "candidates")
     q = settings.ambiguity or 0.0
-    return flip_in(data.y_train, len(data.classes), q, stream, settings.at_least_two)
+    return draw_sets(data.y_train, len(data.classes), q, stream, settings.at_least_two)
 
 
-def _choose(
+def _choose_labeled_rows(
     data: Dataset, sets: NDArray[np.bool_], rows: NDArray[np.int64], settings: Data
 ) -> NDArray[np.bool_]:
     """Which of the data set's rows keep their set (N,) bool.
@@ -162,13 +162,13 @@ def _choose(
     order = frozen_stream(settings.seed, "labeled").permutation(len(sets))
     order = order[annotated[order]]
     if settings.stratified:
-        order = _round_robin(order, data.y_train)
+        order = _take_classes_in_turn(order, data.y_train)
     keeps = np.zeros(len(sets), dtype=bool)
     keeps[order[:count]] = True
     return keeps
 
 
-def _round_robin(order: NDArray[np.int64], labels: Labels) -> NDArray[np.int64]:
+def _take_classes_in_turn(order: NDArray[np.int64], labels: Labels) -> NDArray[np.int64]:
     """The same rows so that every prefix has its classes as even as can be."""
     rank = np.empty(len(order), dtype=np.int64)
     for label in np.unique(labels[order]):
@@ -177,7 +177,7 @@ def _round_robin(order: NDArray[np.int64], labels: Labels) -> NDArray[np.int64]:
     return order[np.argsort(rank, kind="stable")]
 
 
-def _warn_outside(truth: Labels, candidates: NDArray[np.bool_]) -> None:
+def _warn_of_labels_outside_sets(truth: Labels, candidates: NDArray[np.bool_]) -> None:
     known = np.flatnonzero(truth != UNKNOWN)
     outside = int((~candidates[known, truth[known]]).sum())
     if outside:
