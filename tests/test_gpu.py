@@ -17,10 +17,10 @@ from concont.data.sources import from_arrays
 from concont.errors import Interrupted
 from concont.runs.folder import RunFolder
 from concont.training.cuda_speed import Captured
-from concont.training.kinds import reopen_run
 from concont.training.loop import fit
 from concont.training.prepare import prepare
 from concont.training.step import Step
+from concont.training.trainers import reopen_run
 from toys import EVERY, small_queue
 
 pytestmark = [

@@ -13,8 +13,8 @@ from concont.core.losses import inside_softmax, soft_cross_entropy
 from concont.errors import Interrupted
 from concont.methods import METHODS
 from concont.runs.folder import RunFolder
-from concont.training.kinds import reopen_run
 from concont.training.prepare import prepare
+from concont.training.trainers import reopen_run
 from concont.types import Share, StepOut
 from toys import EVERY
 

@@ -16,8 +16,8 @@ from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
 from concont.runs.summary import Summary
-from concont.training.kinds import kind_of, read_settings
 from concont.training.predictor import Predictor
+from concont.training.trainers import read_settings, trainer_of
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def train(
     own = None if data is None else sources.from_arrays(data)
     if own is not None:  # known by its content, whatever recipe it is trained with
         settings = replace(settings, data=replace(settings.data, source="", root=None))
-    for _ in kind_of(settings).prepare(settings, folder, own, model).execute():
+    for _ in trainer_of(settings).prepare(settings, folder, own, model).execute():
         pass
     return load(folder.path, model=model)
 
@@ -127,5 +127,5 @@ def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = No
         weights = load_file(weights_path)
     except SafetensorError as error:
         raise DataError(f"{weights_path} is damaged: {error}") from None
-    predictor = kind_of(settings).restore(settings, data, weights, device, model)
+    predictor = trainer_of(settings).restore(settings, data, weights, device, model)
     return Run(folder.path, settings, summary, data, predictor)

@@ -123,6 +123,17 @@ def test_a_matlab_file_is_trained_on(tmp_path):
     assert run.summary["accuracy_last"] > 0.9
 
 
+def test_other_data_is_refused_on_resume(tmp_path, toy_npz, toy_arrays):
+    config = {"method": {"name": "sspl"}, "data": {"source": str(toy_npz), "labeled": 0.5}}
+    folder = RunFolder(concont.train(config, out=tmp_path / "run").path)
+    (folder / "summary.json").unlink()
+    settings = resolve(config)
+    assert classic_run.prepare(settings, folder, resumed=True).resumed
+    np.savez(toy_npz, **{**toy_arrays, "x_train": toy_arrays["x_train"] // 2})
+    with pytest.raises(DataError, match="trained on other data"):
+        classic_run.prepare(settings, folder, resumed=True)
+
+
 def test_size_and_seed_reach_features_and_classifier(tmp_path, toy_npz, monkeypatch):
     sizes, seeds = [], []
 

@@ -12,8 +12,8 @@ from concont.data.sources import from_arrays
 from concont.errors import DataError, Interrupted, NonFiniteLoss
 from concont.methods.partial import Partial
 from concont.runs.folder import CONTENTS, RunFolder
-from concont.training.kinds import reopen_run
 from concont.training.prepare import prepare
+from concont.training.trainers import reopen_run
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import torch
 
 import concont
 from concont.errors import DataError, UsageError
-from concont.training.kinds import kind_of
+from concont.training.trainers import trainer_of
 
 METHODS = ("concont", "partial", "sspl", "parm")
 LABELS_ALONE = ("sspl", "parm")
@@ -61,7 +61,7 @@ def test_figures_have_the_same_names_whatever_the_method(run, toy_arrays):
 
 
 def test_its_weights_make_the_same_predictor_again(run, toy_arrays):
-    restore = kind_of(run.settings).restore
+    restore = trainer_of(run.settings).restore
     again = restore(run.settings, run.data, run.predictor.weights(), "cpu")
     images = toy_arrays["x_test"]
     assert np.array_equal(again.predict(images), run.predict(images))

@@ -21,7 +21,7 @@ class Classic:
     name: str
     size: Side  # of the images that GIST sees
 
-    kind = "classic"  # of `training.kinds`
+    trainer = "classic"  # of `training.trainers`
     wants_unlabeled = True
     reads_truth = False
     learned: ClassVar[tuple[str, ...]]  # arrays that a prediction cannot do without

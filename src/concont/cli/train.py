@@ -11,7 +11,7 @@ from concont.errors import Interrupted, UsageError
 if TYPE_CHECKING:
     from concont.runs.settings import Settings
     from concont.runs.summary import Summary
-    from concont.training.kinds import PreparedRun
+    from concont.training.trainers import PreparedRun
 
 
 @app.command()
@@ -127,7 +127,7 @@ def _train(
 ) -> None:
     from concont.config.resolve import resolve, write_yaml
     from concont.runs.folder import RunFolder
-    from concont.training.kinds import kind_of
+    from concont.training.trainers import trainer_of
 
     settings = resolve(flags, recipe, assignments)
     _tell_unused(flags["train"], settings)
@@ -144,7 +144,7 @@ def _train(
             f"go on with --resume {folder.path}, start it afresh with --overwrite, "
             "or choose another --out"
         )
-    run = kind_of(settings).prepare(settings, folder)
+    run = trainer_of(settings).prepare(settings, folder)
     if overwrite:
         folder.clear()
     _execute(run)
@@ -159,7 +159,7 @@ def _tell_unused(flags: dict[str, Any], settings: "Settings") -> None:
 
 def _resume(path: Path) -> None:
     from concont.runs.folder import RunFolder
-    from concont.training.kinds import reopen_run
+    from concont.training.trainers import reopen_run
 
     folder = RunFolder(path)
     folder.require("config.yaml")

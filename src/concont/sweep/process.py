@@ -137,7 +137,7 @@ class Running:
 
 def perform_here(job: Job, folder: Path) -> Outcome:
     """The same in this process, for runs that are shorter than a start of Python."""
-    from concont.training.kinds import kind_of, reopen_run
+    from concont.training.trainers import reopen_run, trainer_of
 
     sweep = Sweep(folder)
 
@@ -146,7 +146,7 @@ def perform_here(job: Job, folder: Path) -> Outcome:
             run = sweep.run(job.key)
             if not run.finished:
                 begun = (run / "config.yaml").is_file()
-                prepare = kind_of(job.settings).prepare
+                prepare = trainer_of(job.settings).prepare
                 ready = reopen_run(run) if begun else prepare(job.settings, run)
                 for _ in ready.execute():
                     pass

@@ -22,7 +22,7 @@ from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
 from concont.training.loop import Progress
-from concont.training.predictor import check_fitting
+from concont.training.predictor import check_inputs_fit
 from concont.training.quality import evaluate_labels
 from concont.training.recorder import Recorder
 
@@ -101,7 +101,7 @@ def prepare(
     resumed: bool = False,
 ) -> ClassicRun:
     """Load the data and pose the problem; refuse what cannot be learned from."""
-    options = cast(Classic, settings.method)  # by its kind
+    options = cast(Classic, settings.method)  # as its trainer's name says
     if model is not None:
         raise UsageError(f"{options.name} trains no network; leave the model out")
     choose_device(settings.train.device)
@@ -135,9 +135,7 @@ class ClassicPredictor:
         model: nn.Module | None = None,
     ) -> "ClassicPredictor":
         """From a run's settings, `data.json` and weights."""
-        options = cast(Classic, settings.method)  # by its kind
-        if model is not None:
-            raise UsageError(f"{options.name} trained no network; leave the model out")
+        options = cast(Classic, settings.method)  # as its trainer's name says
         choose_device(device)
         for name in options.learned:
             if name not in weights:
@@ -174,7 +172,7 @@ class ClassicPredictor:
         return {name: torch.from_numpy(array) for name, array in self.classifier.arrays().items()}
 
     def _label(self, inputs: ArrayLike, keep: bool) -> sources.Labels:
-        checked = check_fitting(inputs, self.shape)
+        checked = check_inputs_fit(inputs, self.shape)
         rows = compute_features(checked, self.options.size, self.classifier.device, keep)
         labels: sources.Labels = self.classifier.predict(rows)
         return labels

@@ -22,7 +22,7 @@ from concont.runs.settings import Settings
 from concont.training import checkpoint
 from concont.training.evaluate import TestSet, predict_proba
 from concont.training.loop import Progress, fit
-from concont.training.predictor import check_fitting
+from concont.training.predictor import check_inputs_fit
 from concont.training.pseudo_labels import judge_training_rows
 from concont.training.quality import evaluate_probabilities
 from concont.training.recorder import Moments, Recorder
@@ -161,7 +161,7 @@ class NetworkPredictor:
 
     def predict_proba(self, inputs: ArrayLike) -> NDArray[np.float32]:
         """Class probabilities (M, C) of images."""
-        images = to_images(check_fitting(inputs, self.shape), self.device)
+        images = to_images(check_inputs_fit(inputs, self.shape), self.device)
         probs: NDArray[np.float32]
         probs = predict_proba(self.networks["online"], images).float().cpu().numpy()
         return probs

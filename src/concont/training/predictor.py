@@ -1,4 +1,4 @@
-"""What a trained method can be asked, whatever its kind."""
+"""What a trained method can be asked, with a network or without."""
 
 from typing import Any, Protocol
 
@@ -50,7 +50,7 @@ class Predictor(Protocol):
         ...
 
 
-def check_fitting(inputs: ArrayLike, shape: tuple[int, ...]) -> Inputs:
+def check_inputs_fit(inputs: ArrayLike, shape: tuple[int, ...]) -> Inputs:
     """Images (M, H, W, channels) or features (M, D); refused unless each has the shape."""
     array = check_inputs(np.asarray(inputs), "images", "predict")
     if array.shape[1:] != shape:

@@ -1,4 +1,4 @@
-"""A third kind of method; the command for one without a network, in real processes.
+"""A third way of training; the command for one without a network, in real processes.
 
 That for networks is in tests/cli.
 """
@@ -23,21 +23,21 @@ from concont.device import choose_device
 from concont.errors import UsageError
 from concont.runs.folder import RunFolder
 from concont.training.classic_run import ClassicRun
-from concont.training.kinds import KINDS, Kind, kind_of, reopen_run
 from concont.training.loop import Progress
-from concont.training.predictor import check_fitting
+from concont.training.predictor import check_inputs_fit
 from concont.training.quality import evaluate_labels
 from concont.training.recorder import Recorder
+from concont.training.trainers import TRAINERS, Trainer, reopen_run, trainer_of
 from processes import concont, start
 
 
 @dataclass(frozen=True)
 class NearestMean:
-    """A method of a kind of its own: the class whose mean image is nearest."""
+    """A method with a trainer of its own: the class whose mean image is nearest."""
 
     name: Literal["nearest-mean"] = "nearest-mean"
 
-    kind = "mean"
+    trainer = "mean"
     wants_unlabeled = False
     reads_truth = False
 
@@ -84,7 +84,7 @@ class MeanPredictor:
     predict_proba = require_probabilities
 
     def predict(self, inputs):
-        rows = check_fitting(inputs, self.shape).reshape(len(inputs), -1)
+        rows = check_inputs_fit(inputs, self.shape).reshape(len(inputs), -1)
         return torch.cdist(torch.from_numpy(rows.astype(float)), self.means).argmin(dim=1).numpy()
 
     def evaluate(self, inputs, labels):
@@ -95,13 +95,13 @@ class MeanPredictor:
 
 
 @pytest.fixture
-def third_kind(monkeypatch):
+def third_trainer(monkeypatch):
     monkeypatch.setitem(CLASSICS, "nearest-mean", NearestMean)
-    monkeypatch.setitem(KINDS, "mean", Kind(MeanRun, MeanPredictor.restore))
+    monkeypatch.setitem(TRAINERS, "mean", Trainer(MeanRun, MeanPredictor.restore))
 
 
-@pytest.mark.usefixtures("third_kind")
-def test_a_third_kind_needs_a_line_and_nothing_else(tmp_path, toy_npz):
+@pytest.mark.usefixtures("third_trainer")
+def test_a_third_way_of_training_needs_a_line_and_nothing_else(tmp_path, toy_npz):
     data = {"source": str(toy_npz), "labeled": 0.5, "ambiguity": 0.3}
     run = package.train({"method": {"name": "nearest-mean"}, "data": data}, out=tmp_path / "run")
     assert run.summary.accuracy_last == 1.0
@@ -123,8 +123,8 @@ def test_a_third_kind_needs_a_line_and_nothing_else(tmp_path, toy_npz):
 
 def test_a_method_that_says_nothing_trains_a_network(toy_config):
     settings = resolve(toy_config)
-    assert kind_of(settings) is KINDS["network"]
-    assert kind_of(replace(settings, method=CLASSICS["sspl"]())) is KINDS["classic"]
+    assert trainer_of(settings) is TRAINERS["network"]
+    assert trainer_of(replace(settings, method=CLASSICS["sspl"]())) is TRAINERS["classic"]
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The kinds of method: what trains each and what predicts with it. A new one is a line in KINDS."""
+"""What trains a method, and what predicts with it. A new way of training is a line in TRAINERS."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -70,22 +70,22 @@ class RestorePredictor(Protocol):
 
 
 @dataclass(frozen=True)
-class Kind:
-    """How the methods of a kind are trained, and read back."""
+class Trainer:
+    """One way of training: how a run is prepared, and how what it learned is read back."""
 
     prepare: PrepareRun
     restore: RestorePredictor
 
 
-KINDS = {
-    "network": Kind(prepare.prepare, network_run.NetworkPredictor.restore),
-    "classic": Kind(classic_run.prepare, classic_run.ClassicPredictor.restore),
+TRAINERS = {
+    "network": Trainer(prepare.prepare, network_run.NetworkPredictor.restore),
+    "classic": Trainer(classic_run.prepare, classic_run.ClassicPredictor.restore),
 }
 
 
-def kind_of(settings: Settings) -> Kind:
-    """The kind that the settings' method declares itself to be: a network, unless it does."""
-    return KINDS[getattr(settings.method, "kind", "network")]
+def trainer_of(settings: Settings) -> Trainer:
+    """The one that the settings' method declares; without a word, it trains a network."""
+    return TRAINERS[getattr(settings.method, "trainer", "network")]
 
 
 def read_settings(folder: RunFolder) -> Settings:
@@ -99,4 +99,4 @@ def reopen_run(
 ) -> PreparedRun:
     """A run that was started and not finished, ready to go on from its last checkpoint."""
     settings = read_settings(folder)
-    return kind_of(settings).prepare(settings, folder, data, model, resumed=True)
+    return trainer_of(settings).prepare(settings, folder, data, model, resumed=True)
