@@ -92,6 +92,8 @@ def test_evaluation_of_features_on_own_arrays(tmp_path):
 
 BAD = {
     "give the true labels": lambda x, y: (x,),
+    "the run learned from arrays; give some": lambda x, y: (),
+    "images is int64 of shape": lambda x, y: (5, y),
     "labels go with images of your own": lambda x, y: ("digits", y),
     "labels has 19 rows, its images 20": lambda x, y: (x, y[:19]),
     "labels row 3 has no label": lambda x, y: (x, np.where(np.arange(20) == 3, -1, y)),

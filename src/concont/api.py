@@ -16,7 +16,7 @@ from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
 from concont.runs.summary import Summary
-from concont.training.predictor import Predictor
+from concont.training.predictor import Predictor, check_inputs_fit
 from concont.training.trainers import read_settings, trainer_of
 
 
@@ -56,7 +56,7 @@ class Run:
                 raise UsageError("labels go with images of your own; a data source has its labels")
             inputs, truth, on = self._read_test_set(images)
         else:
-            inputs, on = np.asarray(images), "given"
+            inputs, on = check_inputs_fit(images, self.predictor.shape), "given"
             truth = self._check_labels(labels, len(inputs))
         if inputs is None or truth is None:
             raise DataError("there is no test set to measure on")
@@ -67,6 +67,8 @@ class Run:
     ) -> tuple[sources.Inputs | None, sources.Labels | None, str | None]:
         """The test images of a source, their labels, and what they are; None: as in training."""
         own = self.settings.data
+        if source is None and not own.source:
+            raise UsageError("the run learned from arrays; give some: evaluate(images, labels)")
         if source is None:
             problem = pose(sources.load(own.source, own.root), own)
             RunFolder(self.path).refuse_other_data(problem.digest)

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -6,6 +8,7 @@ from concont.data.problem import make_candidate_sets, pose
 from concont.data.sources import digits, from_arrays
 from concont.errors import DataError, UsageError
 from concont.runs.settings import Data
+from processes import concont
 
 ASKED = Data(labeled=0.1, ambiguity=0.3, unlabeled=True)
 
@@ -65,3 +68,25 @@ def test_damaged_or_foreign_files_are_refused(tmp_path, toy_arrays):
     sets.write(path)
     with pytest.raises(DataError, match="belong to other data"):
         pose(from_arrays(toy_arrays), Data(candidates=str(path)))
+
+
+@pytest.mark.slow
+def test_the_command_reads_the_sets_of_a_run_and_trains_on_them(tmp_path, toy_npz):
+    """Of one that left rows out: all of the data set's are in the file."""
+    short = ("--data", toy_npz, "--epochs", "1", "--set", "model.name=small")
+    few = ("--labeled", "0.5", "--ambiguity", "0.3", "--no-unlabeled", "--set", "data.holdout=0.2")
+    first, second = tmp_path / "first", tmp_path / "second"
+    done = concont("train", *short, *few, "--out", first)
+    assert done.returncode == 0, done.stderr
+    read = concont("data", "candidates", "--read", first / "candidates.npz")
+    assert "16 of 40 rows keep a set, 2 classes" in read.stdout
+    known = json.loads((first / "data.json").read_text())["sets_hash"]
+    assert f"hash {known}" in read.stdout
+
+    given = ("--set", f"data.candidates={first / 'candidates.npz'}", "--no-unlabeled")
+    done = concont("train", *short, *given, "--set", "data.holdout=0.2", "--out", second)
+    assert done.returncode == 0, done.stderr
+    described = [json.loads((run / "data.json").read_text()) for run in (first, second)]
+    assert described[0] == described[1]
+    weights = [(run / "model.safetensors").read_bytes() for run in (first, second)]
+    assert weights[0] == weights[1]
