@@ -12,9 +12,8 @@ from pathlib import Path
 
 import torch
 
-from concont.cli.demo_run import jobs
-from concont.training.network_run import execute
-from concont.training.recorder import environment
+from concont.cli.demo_run import prepare_systems
+from concont.training.recorder import describe_environment
 
 KEPT = ("accuracy_last", "accuracy_best", "evaluated_on", "steps", "batch_size", "settings_hash")
 
@@ -23,12 +22,12 @@ def one_seed(seed: int, holdout: float) -> dict:
     """The figures of the three systems for a seed."""
     figures = {}
     with tempfile.TemporaryDirectory() as folder:
-        for title, job in jobs(seed, Path(folder), holdout).items():
-            for _ in execute(job):
+        for title, run in prepare_systems(seed, Path(folder), holdout).items():
+            for _ in run.execute():
                 pass
-            summary = job.folder.read_json("summary.json")
+            summary = run.folder.read_summary()
             figures[title] = {name: summary[name] for name in KEPT}
-            figures[title]["seconds"] = round(summary["seconds"], 1)
+            figures[title]["seconds"] = round(summary.seconds, 1)
     ours, *others = (row["accuracy_last"] for row in figures.values())
     print(seed, {title: round(100 * row["accuracy_last"], 2) for title, row in figures.items()})
     return {"seed": seed, "ahead": ours > max(others), "systems": figures}
@@ -42,7 +41,7 @@ def main() -> None:
     options = parser.parse_args()
     record = {
         "command": " ".join(["python", "benchmarks/digits.py", *sys.argv[1:]]),
-        "environment": environment(torch.device("cpu")),
+        "environment": describe_environment(torch.device("cpu")),
         "seeds": [one_seed(seed, options.holdout) for seed in options.seeds],
     }
     record["environment"].pop("command")

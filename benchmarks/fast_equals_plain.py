@@ -18,7 +18,7 @@ import torch
 from concont.augment.views import draw
 from concont.bench.product import Runner, make_job, random_images
 from concont.config.resolve import resolve
-from concont.training.recorder import environment
+from concont.training.recorder import describe_environment
 from concont.training.step import Step
 
 WORSE, SEEN = 1.5, 1e-5
@@ -80,7 +80,7 @@ def main():
                 "precision": precision,
                 "batch": asked.batch,
                 "gradient_errors": found,
-                "environment": environment(job.data.device),
+                "environment": describe_environment(job.data.device),
             },
             indent=1,
         )

@@ -16,7 +16,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from concont.bench.product import Runner, make_job, random_images
 from concont.config.resolve import every_method, resolve
-from concont.training.recorder import environment
+from concont.training.recorder import describe_environment
 
 STEPS = 10
 SHOWN = 60  # kernels, those that take longest
@@ -57,7 +57,7 @@ def main() -> None:
         "busy_us": round(busy(spans) / STEPS, 1),
         "span_us": round((max(end for _, end in spans) - spans[0][0]) / STEPS, 1),
         "longest": longest,
-        "environment": environment(torch.device("cuda")),
+        "environment": describe_environment(torch.device("cuda")),
     }
     print(json.dumps(found, indent=1))
 

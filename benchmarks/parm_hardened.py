@@ -23,7 +23,7 @@ from concont.config.resolve import resolve
 from concont.data.problem import pose
 from concont.data.sources import load
 from concont.errors import ConcontError
-from concont.training.recorder import environment
+from concont.training.recorder import describe_environment
 
 LABELED, AMBIGUITIES, LAMS = 0.1, (0.3, 0.5, 0.7), (1.0, 10_000.0)
 SIZE = 32  # of the images that GIST sees
@@ -80,7 +80,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
-    found = environment(torch.device("cpu"))  # before the record makes the tree unclean
+    found = describe_environment(torch.device("cpu"))  # before the record makes the tree unclean
     del found["command"]
     try:
         data = load("cifar10", asked.root)

@@ -21,7 +21,7 @@ from sklearn.model_selection import KFold
 import concont
 from concont.data.sources import load
 from concont.errors import ConcontError
-from concont.training.recorder import environment
+from concont.training.recorder import describe_environment
 
 FOLDS = 10
 
@@ -78,7 +78,11 @@ def main():
             rows.append({"data": path.stem, "digest": data.digest, "method": name, **found})
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     settings = {"hidden": asked.hidden, "seed": asked.seed, "scale": asked.scale, "folds": FOLDS}
-    print(json.dumps({**settings, "rows": rows, "environment": environment(device)}, indent=1))
+    print(
+        json.dumps(
+            {**settings, "rows": rows, "environment": describe_environment(device)}, indent=1
+        )
+    )
 
 
 if __name__ == "__main__":

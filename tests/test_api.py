@@ -65,6 +65,52 @@ def test_evaluation_on_other_classes_is_refused(tmp_path, toy_arrays, toy_config
         run.evaluate("digits")
 
 
+@pytest.fixture
+def run(tmp_path, toy_arrays, toy_config):
+    return concont.train(toy_config, data=toy_arrays, out=tmp_path / "run")
+
+
+def test_evaluation_on_own_arrays(tmp_path, run, toy_arrays, toy_npz):
+    images, labels = toy_arrays["x_test"], toy_arrays["y_test"]
+    figures = run.evaluate(images, labels)
+    assert figures == {**run.evaluate(toy_npz), "on": "given"}
+    assert figures["accuracy"] == run.summary.accuracy_last
+    part = run.evaluate(images[:7], labels[:7].tolist())
+    assert (part["n"], part["on"]) == (7, "given")
+    assert part["accuracy"] == np.mean(run.predict(images[:7]) == labels[:7])
+
+
+def test_evaluation_of_features_on_own_arrays(tmp_path):
+    x, y = np.random.RandomState(0).randn(60, 4), np.arange(60) % 3
+    x[np.arange(60), y] += 5
+    arrays = {"x_train": x[:40], "y_train": y[:40]}
+    run = concont.train({"method": {"name": "sspl"}}, data=arrays, out=tmp_path / "run")
+    figures = run.evaluate(x[40:], y[40:])
+    assert figures["accuracy"] == np.mean(run.predict(x[40:]) == y[40:]) > 0.8
+    assert (figures["n"], figures["calibration_error"]) == (20, None)
+
+
+BAD = {
+    "give the true labels": lambda x, y: (x,),
+    "the run learned from arrays; give some": lambda x, y: (),
+    "images is int64 of shape": lambda x, y: (5, y),
+    "labels go with images of your own": lambda x, y: ("digits", y),
+    "labels has 19 rows, its images 20": lambda x, y: (x, y[:19]),
+    "labels row 3 has no label": lambda x, y: (x, np.where(np.arange(20) == 3, -1, y)),
+    "labels row 1 is 2; it must be 0 to 1": lambda x, y: (x, y * 2),
+    "labels is float64": lambda x, y: (x, y * 1.0),
+    "the images are \\(4, 8, 1\\); the run": lambda x, y: (x[:, 4:], y),
+    "predict: images is float64": lambda x, y: (x / 255, y),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_arrays_that_cannot_be_measured_are_refused(run, toy_arrays, message):
+    arguments = BAD[message](toy_arrays["x_test"], toy_arrays["y_test"])
+    with pytest.raises((DataError, UsageError), match=message):
+        run.evaluate(*arguments)
+
+
 def test_a_damaged_network_is_named(tmp_path, toy_arrays, toy_config):
     concont.train(toy_config, data=toy_arrays, out=tmp_path / "run")
     path = tmp_path / "run" / "model.safetensors"

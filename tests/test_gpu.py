@@ -18,9 +18,9 @@ from concont.errors import Interrupted
 from concont.runs.folder import RunFolder
 from concont.training.cuda_speed import Captured
 from concont.training.loop import fit
-from concont.training.network_run import execute
-from concont.training.prepare import prepare, reopen
+from concont.training.prepare import prepare
 from concont.training.step import Step
+from concont.training.trainers import reopen_run
 from toys import EVERY, small_queue
 
 pytestmark = [
@@ -238,7 +238,7 @@ def test_streamed_images_give_the_same_run(toy_arrays, toy_config):
 def stopped_after(ready, steps):
     answers = iter([False] * (steps - 1) + [True])
     with pytest.raises(Interrupted):
-        for _ in execute(ready, stop=lambda: next(answers)):
+        for _ in ready.execute(stop=lambda: next(answers)):
             pass
 
 
@@ -250,9 +250,9 @@ def test_a_run_is_resumed_on_either_kind_of_device(
     stopped_after(ready, 3)
     path = tmp_path / "run" / "config.yaml"
     path.write_text(path.read_text().replace(f"device: {began}", f"device: {goes_on}"))
-    again = reopen(RunFolder(tmp_path / "run"), from_arrays(toy_arrays))
+    again = reopen_run(RunFolder(tmp_path / "run"), from_arrays(toy_arrays))
     assert (again.state.step, again.data.device.type) == (3, goes_on)
-    for _ in execute(again):
+    for _ in again.execute():
         pass
     assert again.folder.finished
 
@@ -260,12 +260,12 @@ def test_a_run_is_resumed_on_either_kind_of_device(
 def test_a_captured_run_goes_on_from_its_checkpoint(tmp_path, toy_arrays, toy_config, caplog):
     ready = job(toy_config, toy_arrays, tmp_path / "run", epochs=5, compile=True)
     stopped_after(ready, Captured.WARM_UP + 2)
-    again = reopen(RunFolder(tmp_path / "run"), from_arrays(toy_arrays))
+    again = reopen_run(RunFolder(tmp_path / "run"), from_arrays(toy_arrays))
     assert (again.state.step, again.settings.train.compile) == (Captured.WARM_UP + 2, True)
     assert torch.equal(online_weights(again), online_weights(ready))
     (group,) = again.state.optimizer.param_groups
     assert group["lr"].is_cuda
-    for _ in execute(again):
+    for _ in again.execute():
         pass
     assert again.folder.finished
     assert again.state.step == 10

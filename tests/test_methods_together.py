@@ -13,8 +13,8 @@ from concont.core.losses import inside_softmax, soft_cross_entropy
 from concont.errors import Interrupted
 from concont.methods import METHODS
 from concont.runs.folder import RunFolder
-from concont.training.network_run import execute
-from concont.training.prepare import prepare, reopen
+from concont.training.prepare import prepare
+from concont.training.trainers import reopen_run
 from concont.types import Share, StepOut
 from toys import EVERY
 
@@ -115,11 +115,11 @@ def test_it_learns_and_goes_on_after_a_stop_as_if_there_had_been_none(tmp_path, 
     middle = job.total_steps // 2 + 3  # of an epoch, and after PiCO's first
     assert middle % job.order.steps != 0
     with pytest.raises(Interrupted):
-        for _ in execute(job, stop=lambda: job.state.step == middle):
+        for _ in job.execute(stop=lambda: job.state.step == middle):
             pass
-    again = reopen(job.folder)
+    again = reopen_run(job.folder)
     assert again.state.step == middle
-    for _ in execute(again):
+    for _ in again.execute():
         pass
     found, expected = (
         load_file(tmp_path / name / "model.safetensors") for name in ("run", "whole")

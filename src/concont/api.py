@@ -1,33 +1,23 @@
 """The Python interface: train from settings or own arrays, load a run, predict."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from concont.classic.options import Classic
-from concont.config.recipe_files import read_yaml
-from concont.config.resolve import check, resolve
+from concont.config.resolve import resolve
 from concont.data import sources
-from concont.data.placement import to_images
 from concont.data.problem import pose
-from concont.device import choose_device
 from concont.errors import DataError, UsageError
-from concont.nets.network import Network, build
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
-from concont.training import classic_run
-from concont.training.either import execute, prepare
-from concont.training.evaluate import predict_proba
-from concont.training.quality import count, measure
-
-if TYPE_CHECKING:
-    from concont.classic.estimator import CandidateClassifier
+from concont.runs.summary import Summary
+from concont.training.predictor import Predictor, check_inputs_fit
+from concont.training.trainers import read_settings, trainer_of
 
 
 @dataclass(frozen=True)
@@ -36,81 +26,64 @@ class Run:
 
     path: Path
     settings: Settings
-    summary: dict[str, Any]
+    summary: Summary
     data: dict[str, Any]  # data.json
-    network: Network | None  # of a method that trains one
-    classifier: "CandidateClassifier | None" = None  # of one that does not
+    predictor: Predictor
 
     @property
     def classes(self) -> tuple[str, ...]:
         """Class names, in the order of the probabilities."""
-        return tuple(self.data["classes"])
+        return self.predictor.classes
 
-    def require_network(self) -> Network:
-        """The network, which probabilities come from."""
-        if self.network is None:
-            name = self.settings.method.name
-            raise UsageError(f"{name} gives no probabilities; in Python, Run.predict gives labels")
-        return self.network
-
-    def predict_proba(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def predict_proba(self, images: ArrayLike) -> NDArray[np.float32]:
         """Class probabilities (M, C) of images, M x H x W or M x H x W x 3, uint8."""
-        network = self.require_network()
-        on_device = to_images(self._check(images), network.mean.device)
-        result: NDArray[np.float32] = predict_proba(network, on_device).float().cpu().numpy()
-        return result
+        return self.predictor.predict_proba(images)
 
-    def predict(self, images: NDArray[Any]) -> NDArray[np.int64]:
+    def predict(self, images: ArrayLike) -> NDArray[np.int64]:
         """The class (M,) of each image, or row of features, by its place in `classes`."""
-        if self.classifier is None:
-            likeliest: NDArray[np.int64] = self.predict_proba(images).argmax(axis=1)
-            return likeliest
-        from concont.classic.descriptor import gist
+        return self.predictor.predict(images)
 
-        return self._label(self.classifier, images, gist)
+    def evaluate(
+        self, images: str | Path | ArrayLike | None = None, labels: ArrayLike | None = None
+    ) -> dict[str, Any]:
+        """Figures of `training.quality`: on the run's own test images, or on others.
 
-    def _label(
-        self,
-        classifier: "CandidateClassifier",
-        images: NDArray[Any],
-        describe: Callable[..., NDArray[Any]],
-    ) -> NDArray[np.int64]:
-        """The classes of rows of features, or of images by the features that `describe` gives."""
-        method, rows = self.settings.method, self._check(images)
-        assert isinstance(method, Classic)
-        if rows.ndim > 2:
-            rows = describe(rows, size=method.size, device=classifier.device)
-        labels: NDArray[np.int64] = classifier.predict(rows)
-        return labels
-
-    def _check(self, images: NDArray[Any]) -> NDArray[Any]:
-        array = sources.check_rows(np.asarray(images), "images", "predict")
-        if list(array.shape[1:]) != self.data["shape"]:
-            expected = tuple(self.data["shape"])
-            raise DataError(f"the images are {array.shape[1:]}; the run learned from {expected}")
-        return array
-
-    def evaluate(self, source: str | None = None) -> dict[str, Any]:
-        """Figures of `training.quality` on the run's own test images, or on another source's."""
-        if source is None:
-            own = self.settings.data
-            problem = pose(sources.load(own.source, own.root), own)
-            if problem.digest != self.data["digest"]:
-                raise DataError(f"{self.path} was trained on other data than what is there now")
-            images, labels, on = problem.test_images, problem.test_labels, problem.evaluated_on
+        images: a data source, whose test set is taken, or images (or rows of features), whose true
+        labels (M,) then go with them.
+        """
+        if images is None or isinstance(images, str | Path):
+            if labels is not None:
+                raise UsageError("labels go with images of your own; a data source has its labels")
+            inputs, truth, on = self._read_test_set(images)
         else:
-            other = sources.load(source, self.settings.data.root)
-            if other.classes != self.classes:
-                raise DataError(f"{source} has other classes than the run: {other.classes}")
-            images, labels, on = other.x_test, other.y_test, "test"
-        if images is None or labels is None:
+            inputs, on = check_inputs_fit(images, self.predictor.shape), "given"
+            truth = self._check_labels(labels, len(inputs))
+        if inputs is None or truth is None:
             raise DataError("there is no test set to measure on")
-        if self.classifier is not None:
-            from concont.classic.features import features  # kept on disk, unlike those to predict
+        return {"on": on, **self.predictor.evaluate(inputs, truth)}
 
-            counts = count(self._label(self.classifier, images, features), labels, self.classes)
-            return {"on": on, **counts, "calibration_error": None}
-        return {"on": on, **measure(self.predict_proba(images), labels, self.classes)}
+    def _read_test_set(
+        self, source: str | Path | None
+    ) -> tuple[sources.Inputs | None, sources.Labels | None, str | None]:
+        """The test images of a source, their labels, and what they are; None: as in training."""
+        own = self.settings.data
+        if source is None and not own.source:
+            raise UsageError("the run learned from arrays; give some: evaluate(images, labels)")
+        if source is None:
+            problem = pose(sources.load(own.source, own.root), own)
+            RunFolder(self.path).refuse_other_data(problem.digest)
+            return problem.test_images, problem.test_labels, problem.evaluated_on
+        other = sources.load(str(source), own.root)
+        if other.classes != self.classes:
+            raise DataError(f"{source} has other classes than the run: {other.classes}")
+        return other.x_test, other.y_test, "test"
+
+    def _check_labels(self, labels: ArrayLike | None, rows: int) -> sources.Labels:
+        if labels is None:
+            raise UsageError("give the true labels of the images, too: evaluate(images, labels)")
+        truth = sources.check_test_labels(np.asarray(labels), rows, "labels", "evaluate")
+        sources.check_range(truth, len(self.classes), "labels", "evaluate")
+        return truth
 
 
 def train(
@@ -138,8 +111,7 @@ def train(
     own = None if data is None else sources.from_arrays(data)
     if own is not None:  # known by its content, whatever recipe it is trained with
         settings = replace(settings, data=replace(settings.data, source="", root=None))
-    job = prepare(settings, folder, own, model)
-    for _ in execute(job):
+    for _ in trainer_of(settings).prepare(settings, folder, own, model).execute():
         pass
     return load(folder.path, model=model)
 
@@ -150,35 +122,12 @@ def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = No
     from safetensors.torch import load_file
 
     folder = RunFolder(path)
-    summary, data = folder.read_json("summary.json"), folder.read_json("data.json")
-    config = folder.require("config.yaml")
-    settings = check(read_yaml(config.read_text("utf-8"), str(config)))
-    path = folder.require("model.safetensors")
+    summary, data = folder.read_summary(), folder.read_json("data.json")
+    settings = read_settings(folder)
+    weights_path = folder.require("model.safetensors")
     try:
-        weights = load_file(path)
+        weights = load_file(weights_path)
     except SafetensorError as error:
-        raise DataError(f"{path} is damaged: {error}") from None
-    if isinstance(settings.method, Classic):
-        arrays = {name: tensor.numpy() for name, tensor in weights.items()}
-        fitted = classic_run.restore(settings, arrays, device)
-        return Run(folder.path, settings, summary, data, None, fitted)
-    height, width, channels = data["shape"]
-    moments = data["normalisation"]
-    network = build(
-        settings.model,
-        (channels, height, width),
-        len(data["classes"]),
-        (torch.tensor(moments["mean"]), torch.tensor(moments["std"])),
-        settings.train.seed,
-        model,
-    )
-    prefix = "online."
-    own = {k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)}
-    try:
-        network.load_state_dict(own)
-    except RuntimeError:
-        raise UsageError(
-            f"{folder.path} holds no network that its settings describe; if it is one of your own, "
-            "use concont.load(..., model=...) in Python"
-        ) from None
-    return Run(folder.path, settings, summary, data, network.to(choose_device(device)).eval())
+        raise DataError(f"{weights_path} is damaged: {error}") from None
+    predictor = trainer_of(settings).restore(settings, data, weights, device, model)
+    return Run(folder.path, settings, summary, data, predictor)

@@ -13,9 +13,9 @@ from concont.answers import predict as module
 from concont.answers.predict import (
     Prediction,
     Skipped,
-    find,
-    predict,
-    read,
+    find_images,
+    predict_files,
+    read_image,
     write_csv,
     write_jsonl,
 )
@@ -73,7 +73,7 @@ def test_saved_images_are_predicted_as_their_arrays(run, save, toy_arrays):
     images = toy_arrays["x_test"]
     paths = [save(f"{k}.png", image) for k, image in enumerate(images)]
     probs = run.predict_proba(images)
-    results = list(predict(run, paths, top=2))
+    results = list(predict_files(run, paths, top=2))
     assert [result.image for result in results] == paths
     names = np.array(["left", "right"])
     assert [result.top[0][0] for result in results] == names[probs.argmax(axis=1)].tolist()
@@ -85,27 +85,29 @@ def test_saved_images_are_predicted_as_their_arrays(run, save, toy_arrays):
 def test_the_likeliest_classes_come_first(colour_run, save):
     images = noise(9, *COLOUR)
     paths = [save(f"{k}.png", image) for k, image in enumerate(images)]
-    whole = [result.top for result in predict(colour_run, paths, top=3)]
+    whole = [result.top for result in predict_files(colour_run, paths, top=3)]
     probs = colour_run.predict_proba(images)
     for top, row in zip(whole, probs, strict=True):
         assert [label for label, _ in top] == [str(k) for k in np.argsort(-row)]
         assert [prob for _, prob in top] == pytest.approx(sorted(row, reverse=True), abs=1e-6)
         assert sum(prob for _, prob in top) == pytest.approx(1, abs=1e-5)
-    assert [result.top for result in predict(colour_run, paths, top=2)] == [t[:2] for t in whole]
-    assert [result.top for result in predict(colour_run, paths)] == [t[:1] for t in whole]
+    assert [result.top for result in predict_files(colour_run, paths, top=2)] == [
+        t[:2] for t in whole
+    ]
+    assert [result.top for result in predict_files(colour_run, paths)] == [t[:1] for t in whole]
 
 
 @pytest.mark.parametrize("top", [0, 3])
 def test_top_is_at_most_the_number_of_classes(run, top):
     with pytest.raises(UsageError, match=f"top is {top}; it must be 1 to 2"):
-        predict(run, [], top)
+        predict_files(run, [], top)
 
 
 @pytest.mark.parametrize(("limit", "value"), [("AT_ONCE", 3), ("PIXELS", 200)])
 def test_images_are_predicted_a_batch_at_a_time(run, save, toy_arrays, monkeypatch, limit, value):
     paths = [save(f"{k}.png", image) for k, image in enumerate(toy_arrays["x_test"][:7])]
     paths.insert(4, paths[0].with_name("none.png"))
-    single = [next(predict(run, [path], top=2)) for path in paths]
+    single = [next(predict_files(run, [path], top=2)) for path in paths]
     sizes = []
     own = type(run).predict_proba
 
@@ -115,7 +117,7 @@ def test_images_are_predicted_a_batch_at_a_time(run, save, toy_arrays, monkeypat
 
     monkeypatch.setattr(type(run), "predict_proba", counted)
     monkeypatch.setattr(module, limit, value)
-    results = {result.image: result for result in predict(run, paths, top=2)}
+    results = {result.image: result for result in predict_files(run, paths, top=2)}
     assert sizes == [3, 2, 2]
     assert results[paths[4]] == single[4] == Skipped(paths[4], "No such file or directory")
     for one in single[:4] + single[5:]:
@@ -125,32 +127,32 @@ def test_images_are_predicted_a_batch_at_a_time(run, save, toy_arrays, monkeypat
 def test_an_image_larger_than_a_batch_is_predicted_alone(run, save, monkeypatch):
     monkeypatch.setattr(module, "PIXELS", 10)
     paths = [save(f"{k}.png", noise(8, 8, seed=k)) for k in range(2)]
-    assert [result.image for result in predict(run, paths)] == paths
+    assert [result.image for result in predict_files(run, paths)] == paths
 
 
 def test_grey_and_colour_are_turned_into_each_other(save):
     grey, colour = noise(8, 8), noise(*COLOUR)
-    assert np.array_equal(read(save("grey.png", grey), GREY), grey[..., None])
-    assert np.array_equal(read(save("colour.png", colour), COLOUR), colour)
-    assert np.array_equal(read(save("grey.png", grey), COLOUR), np.stack([grey] * 3, axis=2))
+    assert np.array_equal(read_image(save("grey.png", grey), GREY), grey[..., None])
+    assert np.array_equal(read_image(save("colour.png", colour), COLOUR), colour)
+    assert np.array_equal(read_image(save("grey.png", grey), COLOUR), np.stack([grey] * 3, axis=2))
     luma = colour @ np.array([0.299, 0.587, 0.114])
-    assert read(save("colour.png", colour), GREY)[..., 0] == pytest.approx(luma, abs=1)
+    assert read_image(save("colour.png", colour), GREY)[..., 0] == pytest.approx(luma, abs=1)
 
 
 def test_alpha_palette_and_deep_images_keep_their_colours(save):
     colour = noise(*COLOUR)
     alpha = np.dstack([colour, np.full((8, 8), 200, np.uint8)])
-    assert np.array_equal(read(save("rgba.png", alpha), COLOUR), colour)
+    assert np.array_equal(read_image(save("rgba.png", alpha), COLOUR), colour)
     index = np.arange(64, dtype=np.uint8).reshape(8, 8)
     palette = Image.fromarray(index)
     palette.putpalette(colour.tobytes())
     path = save("palette.png", palette, transparency=bytes(range(64)))
     with Image.open(path) as image:
         assert image.mode == "P"
-    assert np.array_equal(read(path, COLOUR), colour)
+    assert np.array_equal(read_image(path, COLOUR), colour)
     deep = noise(8, 8).astype(np.uint16)
     path = save("deep.png", deep * 256 + 77)
-    assert np.array_equal(read(path, GREY)[..., 0], deep)
+    assert np.array_equal(read_image(path, GREY)[..., 0], deep)
 
 
 def triangle(old, new):
@@ -169,7 +171,7 @@ def test_another_size_is_resized_with_antialiasing(save, size):
     height, width = size
     image = noise(height, width, 3)
     expected = np.einsum("ih,jw,hwc->ijc", triangle(height, 8), triangle(width, 6), image)
-    got = read(save("image.png", image), (8, 6, 3))
+    got = read_image(save("image.png", image), (8, 6, 3))
     assert got.astype(float) == pytest.approx(expected, abs=1.5)
 
 
@@ -190,7 +192,7 @@ def test_a_turned_photograph_is_read_upright(save, orientation):
     exif[0x0112] = orientation
     upright = undo[orientation](stored)
     path = save("photo.png", stored, exif=exif)
-    assert np.array_equal(read(path, (*upright.shape, 1))[..., 0], upright)
+    assert np.array_equal(read_image(path, (*upright.shape, 1))[..., 0], upright)
 
 
 def test_what_cannot_be_read_is_skipped_with_a_reason(run, save, tmp_path):
@@ -207,7 +209,7 @@ def test_what_cannot_be_read_is_skipped_with_a_reason(run, save, tmp_path):
     program = save("program.eps", noise(8, 8))
     missing = tmp_path / "missing.png"
     paths = [text, empty, cut, good, bomb, vast, floats, program, missing]
-    results = list(predict(run, paths))
+    results = list(predict_files(run, paths))
     reasons = {result.image: result.reason for result in results if isinstance(result, Skipped)}
     assert [result.image for result in results if isinstance(result, Prediction)] == [good]
     assert set(reasons) == set(paths) - {good}
@@ -227,7 +229,7 @@ def test_damage_anywhere_is_never_more_than_a_refusal(save):
     for place in range(len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
         try:
-            assert read(path, COLOUR).shape == COLOUR
+            assert read_image(path, COLOUR).shape == COLOUR
         except DataError:
             refused += 1
     assert refused > len(whole) // 2
@@ -240,13 +242,13 @@ def test_folders_are_searched_and_hidden_files_left_out(save, tmp_path):
     for name in ("notes.txt", "table.h5", "page.eps", "plain"):
         (folder / name).write_text("")
     inside = [kept["a/c/d.bmp"], kept["a/z.JPG"], kept["b.png"]]
-    assert find([folder]) == inside
+    assert find_images([folder]) == inside
     missing, hidden = tmp_path / "x.png", kept[".hidden.png"]
-    assert find([missing, folder, hidden]) == [missing, *inside, hidden]  # as they are given
-    assert find([folder / ".cache"]) == [kept[".cache/e.png"]]
+    assert find_images([missing, folder, hidden]) == [missing, *inside, hidden]  # as they are given
+    assert find_images([folder / ".cache"]) == [kept[".cache/e.png"]]
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="no image in .*empty"):
-        find([tmp_path / "empty"])
+        find_images([tmp_path / "empty"])
 
 
 PREDICTIONS = [

@@ -5,13 +5,19 @@ import pytest
 from concont.bench.finished import describe_run
 from concont.errors import UsageError
 from concont.runs.folder import RunFolder
+from concont.runs.summary import Summary
+
+SUMMARY = {
+    **{"method": "concont", "recipe": "digits", "data": "digits", "settings_hash": "a1"},
+    **{"labeled": 0.1, "ambiguity": 0.3, "unlabeled": True, "seed": 1},
+    **{"epochs": 3, "accuracy_last": 0.93, "accuracy_best": 0.93},
+}
 
 
 @pytest.fixture
 def folder(tmp_path):
     spent = {"first_step": 20.0, "steps": 70.0, "evaluation": 6.0, "other": 4.0}
-    summary = {"accuracy_last": 0.93, "epochs": 3, "seconds": 100.0, "seconds_by": spent}
-    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    RunFolder(tmp_path).write_summary(Summary(**SUMMARY, seconds=100.0, seconds_by=spent))
     rows = [(40.0, 0.5), (70.0, 0.91), (99.0, 0.93)]
     lines = [json.dumps({"step": i, "seconds": s, "accuracy": a}) for i, (s, a) in enumerate(rows)]
     (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
@@ -30,9 +36,9 @@ def test_a_run_without_accuracies_passes_nothing(folder):
     assert describe_run(folder, 0.5)["passed_at_s"] is None
 
 
-@pytest.mark.parametrize("spent", ["", ', "seconds_by": {"features": 1.0, "fit": 2.0}'])
+@pytest.mark.parametrize("spent", [None, {"features": 1.0, "fit": 2.0}])
 def test_a_run_that_did_not_keep_its_times_is_refused(folder, spent):
-    (folder / "summary.json").write_text(f'{{"accuracy_last": 0.9, "seconds": 3.0{spent}}}')
+    folder.write_summary(Summary(**SUMMARY, seconds=3.0, seconds_by=spent))
     with pytest.raises(UsageError, match="does not say what its time went to"):
         describe_run(folder, 0.9)
 

@@ -3,7 +3,7 @@ from dataclasses import fields
 
 import pytest
 
-from concont.classic.options import CLASSICS, classifier
+from concont.classic.options import CLASSICS
 from concont.config.resolve import resolve
 from concont.errors import UsageError
 
@@ -11,7 +11,7 @@ from concont.errors import UsageError
 @pytest.mark.parametrize("name", CLASSICS)
 def test_defaults_are_those_of_the_classifier(name):
     options = CLASSICS[name]()
-    model = classifier(options, "cpu", seed=7)
+    model = options.make_classifier("cpu", seed=7)
     signature = inspect.signature(type(model)).parameters
     for field in fields(options):
         if field.name not in ("name", "size"):
@@ -24,7 +24,7 @@ def test_defaults_are_those_of_the_classifier(name):
 
 def test_settings_reach_the_classifier():
     plain = {"method": {"name": "parm", "lam": "cv", "mu": 0.5, "k": 4}}
-    model = classifier(resolve(plain).method, "cpu", 1)
+    model = resolve(plain).method.make_classifier("cpu", 1)
     assert (model.lam, model.mu, model.k) == ("cv", 0.5, 4)
 
 

@@ -1,20 +1,23 @@
+import json
+
 import numpy as np
 import pytest
 
-from concont.data.candidate_file import Sets, read_sets
-from concont.data.problem import pose, sets_of
+from concont.data.candidate_file import CandidateSets, read_candidate_sets
+from concont.data.problem import make_candidate_sets, pose
 from concont.data.sources import digits, from_arrays
 from concont.errors import DataError, UsageError
 from concont.runs.settings import Data
+from processes import concont
 
 ASKED = Data(labeled=0.1, ambiguity=0.3, unlabeled=True)
 
 
 def test_sets_come_back_from_their_file_and_train_the_same(tmp_path):
-    drawn = sets_of(digits(), ASKED)
+    drawn = make_candidate_sets(digits(), ASKED)
     path = tmp_path / "sets.npz"
     drawn.write(path)
-    back = read_sets(path)
+    back = read_candidate_sets(path)
     assert back.hash == drawn.hash
     assert np.array_equal(back.candidates, drawn.candidates)
     own, given = pose(digits(), ASKED), pose(digits(), Data(unlabeled=True, candidates=str(path)))
@@ -25,19 +28,19 @@ def test_sets_come_back_from_their_file_and_train_the_same(tmp_path):
 
 def test_the_sets_of_a_seed_are_the_same_on_every_machine():
     expected = "ff3f994fa937ce4e"
-    assert sets_of(digits(), ASKED).hash[:16] == expected
+    assert make_candidate_sets(digits(), ASKED).hash[:16] == expected
 
 
 def test_the_hash_sees_every_bit():
-    base = sets_of(digits(), ASKED)
+    base = make_candidate_sets(digits(), ASKED)
     flipped = base.candidates.copy()
     flipped[-1, -1] ^= True
     moved = base.labeled.copy()
     moved[0] ^= True
     others = [
-        Sets(base.labeled, flipped, base.data),
-        Sets(moved, base.candidates, base.data),
-        Sets(base.labeled, base.candidates, "other"),
+        CandidateSets(base.labeled, flipped, base.data),
+        CandidateSets(moved, base.candidates, base.data),
+        CandidateSets(base.labeled, base.candidates, "other"),
     ]
     assert len({base.hash, *(other.hash for other in others)}) == 4
 
@@ -45,20 +48,45 @@ def test_the_hash_sees_every_bit():
 def test_damaged_or_foreign_files_are_refused(tmp_path, toy_arrays):
     path = tmp_path / "sets.npz"
     with pytest.raises(UsageError, match="no such file"):
-        read_sets(path)
+        read_candidate_sets(path)
     path.write_bytes(b"nothing")
     with pytest.raises(DataError, match="not a file of candidate sets"):
-        read_sets(path)
-    sets = sets_of(digits(), ASKED)
+        read_candidate_sets(path)
+    sets = make_candidate_sets(digits(), ASKED)
     np.savez(path, labeled=sets.labeled, candidates=sets.candidates, data="x", hash=sets.hash)
     with pytest.raises(DataError, match="not those that were written"):
-        read_sets(path)
+        read_candidate_sets(path)
     np.savez(path, labeled=sets.labeled[:5], candidates=sets.candidates, data="x", hash="x")
     with pytest.raises(DataError, match="do not fit each other"):
-        read_sets(path)
+        read_candidate_sets(path)
     np.savez(path, labeled=sets.labeled * 1, candidates=sets.candidates, data="x", hash="x")
     with pytest.raises(DataError, match="must be bool"):
-        read_sets(path)
+        read_candidate_sets(path)
+    np.savez(path, rows=np.arange(5), candidates=sets.candidates[:5])  # as runs once left them
+    with pytest.raises(DataError, match="not a file of candidate sets"):
+        read_candidate_sets(path)
     sets.write(path)
     with pytest.raises(DataError, match="belong to other data"):
         pose(from_arrays(toy_arrays), Data(candidates=str(path)))
+
+
+@pytest.mark.slow
+def test_the_command_reads_the_sets_of_a_run_and_trains_on_them(tmp_path, toy_npz):
+    """Of one that left rows out: all of the data set's are in the file."""
+    short = ("--data", toy_npz, "--epochs", "1", "--set", "model.name=small")
+    few = ("--labeled", "0.5", "--ambiguity", "0.3", "--no-unlabeled", "--set", "data.holdout=0.2")
+    first, second = tmp_path / "first", tmp_path / "second"
+    done = concont("train", *short, *few, "--out", first)
+    assert done.returncode == 0, done.stderr
+    read = concont("data", "candidates", "--read", first / "candidates.npz")
+    assert "16 of 40 rows keep a set, 2 classes" in read.stdout
+    known = json.loads((first / "data.json").read_text())["sets_hash"]
+    assert f"hash {known}" in read.stdout
+
+    given = ("--set", f"data.candidates={first / 'candidates.npz'}", "--no-unlabeled")
+    done = concont("train", *short, *given, "--set", "data.holdout=0.2", "--out", second)
+    assert done.returncode == 0, done.stderr
+    described = [json.loads((run / "data.json").read_text()) for run in (first, second)]
+    assert described[0] == described[1]
+    weights = [(run / "model.safetensors").read_bytes() for run in (first, second)]
+    assert weights[0] == weights[1]

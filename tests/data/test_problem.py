@@ -3,7 +3,7 @@ import logging
 import numpy as np
 import pytest
 
-from concont.data.problem import flip_in, pose
+from concont.data.problem import draw_sets, pose
 from concont.data.sources import digits, from_arrays
 from concont.errors import DataError, UsageError
 from concont.rng import frozen_stream
@@ -12,7 +12,7 @@ from concont.runs.settings import Data
 
 def test_sets_hold_the_true_label_and_wrong_ones_at_the_asked_rate():
     labels = np.arange(20_000) % 10
-    sets = flip_in(labels, 10, 0.3, frozen_stream(1, "t"), at_least_two=False)
+    sets = draw_sets(labels, 10, 0.3, frozen_stream(1, "t"), at_least_two=False)
     assert sets[np.arange(len(labels)), labels].all()
     wrong = (sets.sum() - len(labels)) / (9 * len(labels))
     assert wrong == pytest.approx(0.3, abs=0.005)
@@ -22,13 +22,13 @@ def test_sets_hold_the_true_label_and_wrong_ones_at_the_asked_rate():
 
 def test_without_ambiguity_a_set_is_the_label():
     labels = np.array([0, 2, -1])
-    sets = flip_in(labels, 3, 0.0, frozen_stream(1, "t"), at_least_two=False)
+    sets = draw_sets(labels, 3, 0.0, frozen_stream(1, "t"), at_least_two=False)
     assert sets.tolist() == [[True, False, False], [False, False, True], [True, True, True]]
 
 
 def test_at_least_two_adds_one_wrong_label_evenly():
     labels = np.zeros(6_000, dtype=np.int64)
-    sets = flip_in(labels, 4, 0.0, frozen_stream(1, "t"), at_least_two=True)
+    sets = draw_sets(labels, 4, 0.0, frozen_stream(1, "t"), at_least_two=True)
     assert (sets.sum(axis=1) == 2).all()
     assert sets[:, 1:].mean(axis=0) == pytest.approx([1 / 3] * 3, abs=0.03)
 

@@ -2,7 +2,7 @@ import pytest
 
 from concont.config.resolve import resolve
 from concont.runs.folder import RunFolder
-from concont.training.either import execute, prepare
+from concont.training.prepare import prepare
 from sweeps import made_up_record
 
 
@@ -16,6 +16,6 @@ def run(tmp_path, toy_npz, toy_config):
     """A finished run on a file of the user's own."""
     toy_config["data"]["source"] = str(toy_npz)
     folder = RunFolder(tmp_path / "runs" / "one")
-    for _ in execute(prepare(resolve(toy_config), folder)):
+    for _ in prepare(resolve(toy_config), folder).execute():
         pass
     return folder

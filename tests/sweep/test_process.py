@@ -10,7 +10,7 @@ import pytest
 
 from concont.paper.plan import BUDGETS, cells_of, plan
 from concont.sweep.process import Sweep, locked, perform, perform_here
-from concont.sweep.record import Needed, key_of, of_run, read
+from concont.sweep.record import RecordSchema, key_of, of_run, read
 from sweeps import tiny, wait_until
 
 JOB = tiny(1, 6)
@@ -33,7 +33,7 @@ def test_a_job_is_done_once_and_leaves_a_record(tmp_path):
     first = perform(job.arguments, job.key, str(tmp_path))
     assert first.failure is None
     record = first.record
-    assert set(Needed.model_fields) <= set(record)
+    assert RecordSchema.names() <= set(record)
     assert record["settings"]["train"]["epochs"] == 2
     assert [epoch for epoch, _ in record["curve"]] == [1, 2]
     assert record["curve"][-1][1] == record["accuracy_last"]

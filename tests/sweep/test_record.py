@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from concont.config.resolve import resolve
-from concont.data.problem import sets_of
+from concont.data.problem import make_candidate_sets
 from concont.data.sources import load
 from concont.errors import DataError
 from concont.paper.plan import cells_of
 from concont.runs.folder import RunFolder
-from concont.sweep.record import MOMENTS, Needed, key_of, of_run, read, settings_in, write
-from concont.training.either import execute, prepare
+from concont.sweep.record import MOMENTS, RecordSchema, key_of, of_run, read, settings_in, write
+from concont.training.prepare import prepare
 
 CELL = cells_of("table4")[0]
 
 
 def test_a_run_becomes_a_record_without_a_path(run, tmp_path):
     record = of_run(run)
-    assert set(Needed.model_fields) <= set(record)
+    assert RecordSchema.names() <= set(record)
     summary = run.read_json("summary.json")
     assert {name: record[name] for name in summary} == summary
     lines = run.metrics()
@@ -47,11 +47,11 @@ def test_no_path_of_the_machine_goes_along(tmp_path, toy_npz, toy_config):
     """Not of the data, nor of the candidate sets, nor of the command, nor of an earlier start's."""
     toy_config["data"] |= {"source": str(toy_npz), "root": str(tmp_path)}
     settings = resolve(toy_config)
-    sets = sets_of(load(str(toy_npz)), settings.data)
+    sets = make_candidate_sets(load(str(toy_npz)), settings.data)
     sets.write(tmp_path / "sets.npz")
     given = replace(settings.data, candidates=str(tmp_path / "sets.npz"))
     folder = RunFolder(tmp_path / "run")
-    for _ in execute(prepare(replace(settings, data=given), folder)):
+    for _ in prepare(replace(settings, data=given), folder).execute():
         pass
     environment = folder.read_json("environment.json")
     folder.write_json("environment.json", {**environment, "earlier": [environment]})

@@ -10,13 +10,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 import concont
 from concont import PARMClassifier
-from concont.classic import features
+from concont.classic.options import Parm
 from concont.config.resolve import resolve
 from concont.data.sources import from_arrays
 from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder
 from concont.training import classic_run
-from concont.training.recorder import LINE
+from concont.training.recorder import COLUMNS
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def test_a_run_on_features(tmp_path, name):
     assert names >= whole | {"model.safetensors", "summary.json"}
     assert any(name.startswith("events.out") for name in names)
     (row,) = map(json.loads, (tmp_path / "run/metrics.jsonl").read_text().splitlines())
-    assert set(row) == set(LINE)
+    assert set(row) == set(COLUMNS)
     assert row["pseudo_accuracy"] > 0.9
     assert row["loss"] is None
 
@@ -123,6 +123,17 @@ def test_a_matlab_file_is_trained_on(tmp_path):
     assert run.summary["accuracy_last"] > 0.9
 
 
+def test_other_data_is_refused_on_resume(tmp_path, toy_npz, toy_arrays):
+    config = {"method": {"name": "sspl"}, "data": {"source": str(toy_npz), "labeled": 0.5}}
+    folder = RunFolder(concont.train(config, out=tmp_path / "run").path)
+    (folder / "summary.json").unlink()
+    settings = resolve(config)
+    assert classic_run.prepare(settings, folder, resumed=True).resumed
+    np.savez(toy_npz, **{**toy_arrays, "x_train": toy_arrays["x_train"] // 2})
+    with pytest.raises(DataError, match="trained on other data"):
+        classic_run.prepare(settings, folder, resumed=True)
+
+
 def test_size_and_seed_reach_features_and_classifier(tmp_path, toy_npz, monkeypatch):
     sizes, seeds = [], []
 
@@ -134,12 +145,12 @@ def test_size_and_seed_reach_features_and_classifier(tmp_path, toy_npz, monkeypa
         seeds.append(seed)
         return true_classifier(options, device, seed)
 
-    true_features, true_classifier = features.features, classic_run.classifier
-    monkeypatch.setattr(features, "features", describe)
-    monkeypatch.setattr(classic_run, "classifier", make)
+    true_features, true_classifier = classic_run.compute_features, Parm.make_classifier
+    monkeypatch.setattr(classic_run, "compute_features", describe)
+    monkeypatch.setattr(Parm, "make_classifier", make)
     config = {"data": {"source": str(toy_npz)}, "method": {"name": "parm", "size": 16}}
     settings = resolve({**config, "train": {"seed": 7}})
-    list(classic_run.execute(classic_run.prepare(settings, RunFolder(tmp_path / "run"))))
+    list(classic_run.prepare(settings, RunFolder(tmp_path / "run")).execute())
     assert sizes == [16, 16]  # images to train on, and to test
     assert seeds == [7]
 
@@ -207,7 +218,7 @@ def test_a_file_without_what_a_prediction_needs_is_refused(tmp_path, name):
     run, x = features_run(tmp_path / "run", name=name), clusters()["x_test"]
     path = run.path / "model.safetensors"
     whole = load_file(path)
-    needed = {key: whole[key] for key in classic_run.needed(run.settings.method)}
+    needed = {key: whole[key] for key in run.settings.method.learned}
     save_file(needed, path)
     assert np.array_equal(concont.load(run.path).predict(x), run.predict(x))
     for key in needed:

@@ -12,8 +12,8 @@ from concont.data.sources import from_arrays
 from concont.errors import DataError, Interrupted, NonFiniteLoss
 from concont.methods.partial import Partial
 from concont.runs.folder import CONTENTS, RunFolder
-from concont.training.network_run import execute
-from concont.training.prepare import prepare, reopen
+from concont.training.prepare import prepare
+from concont.training.trainers import reopen_run
 
 
 @pytest.fixture
@@ -25,10 +25,10 @@ def start(config, folder, data):
     return prepare(resolve(config), RunFolder(folder), data)
 
 
-def finish(job, stop=lambda: False):
-    for _ in execute(job, stop):
+def finish(run, stop=lambda: False):
+    for _ in run.execute(stop):
         pass
-    return job.folder
+    return run.folder
 
 
 def test_a_run_folder_holds_what_it_should(tmp_path, toy_config, data):
@@ -48,6 +48,7 @@ def test_a_run_folder_holds_what_it_should(tmp_path, toy_config, data):
     described = folder.read_json("data.json")
     kept = np.load(folder / "candidates.npz")
     assert kept["candidates"].shape == (40, 2)
+    assert kept["rows"].tolist() == list(range(40))
     n_partial = (~kept["candidates"].all(axis=1)).sum()  # 20 less those that a flip filled
     assert 10 < n_partial <= 20
     sizes = (described["n_train"], described["n_partial"], described["n_test"])
@@ -58,11 +59,32 @@ def test_a_run_folder_holds_what_it_should(tmp_path, toy_config, data):
     assert {"torch", "python", "device", "commit", "clean", "command"} <= set(environment)
 
 
+@pytest.mark.parametrize(
+    "changes", [{}, {"unlabeled": False}, {"holdout": 0.2}, {"unlabeled": False, "holdout": 0.2}]
+)
+def test_another_run_can_train_on_the_very_same_sets(tmp_path, toy_config, data, changes):
+    """Whatever rows the first one left out, and without drawing any set again."""
+    toy_config["data"] |= changes
+    first = finish(start(toy_config, tmp_path / "first", data))
+    given = {"candidates": str(first / "candidates.npz"), "labeled": None}
+    toy_config["data"] |= given
+    second = finish(start(toy_config, tmp_path / "second", data))
+    files = [np.load(folder / "candidates.npz") for folder in (first, second)]
+    assert files[0]["candidates"].shape == (40, 2)
+    for name in ("rows", "labeled", "candidates", "data", "hash"):
+        assert np.array_equal(files[0][name], files[1][name])
+    assert len(files[0]["rows"]) < 40 or not changes
+    hashes = [folder.read_json("data.json")["sets_hash"] for folder in (first, second)]
+    assert hashes == [str(files[0]["hash"])] * 2
+    weights = [load_file(folder / "model.safetensors") for folder in (first, second)]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
 def test_saved_weights_are_the_last_ones(tmp_path, toy_config, data):
-    job = start(toy_config, tmp_path / "run", data)
-    folder = finish(job)
+    run = start(toy_config, tmp_path / "run", data)
+    folder = finish(run)
     saved = load_file(folder / "model.safetensors")
-    for name, module in job.state.nets.modules.items():
+    for name, module in run.state.nets.modules.items():
         for key, tensor in module.state_dict().items():
             assert torch.equal(saved[f"{name}.{key}"], tensor)
 
@@ -70,43 +92,43 @@ def test_saved_weights_are_the_last_ones(tmp_path, toy_config, data):
 def test_a_stop_request_writes_a_checkpoint_and_the_run_goes_on_from_it(tmp_path, toy_config, data):
     expected = load_file(finish(start(toy_config, tmp_path / "whole", data)) / "model.safetensors")
     toy_config["train"]["checkpoint_every"] = 1000  # so that only the stop writes one
-    job = start(toy_config, tmp_path / "run", data)
+    run = start(toy_config, tmp_path / "run", data)
     answers = iter([False, False, True])  # in the middle of the second epoch
     with pytest.raises(
         Interrupted, match="stopped after step 3 of 6; go on with: concont train --res"
     ):
-        finish(job, stop=lambda: next(answers))
-    assert not job.folder.finished
-    again = reopen(job.folder, data)
+        finish(run, stop=lambda: next(answers))
+    assert not run.folder.finished
+    again = reopen_run(run.folder, data)
     assert again.state.step == 3
     found = load_file(finish(again) / "model.safetensors")
     assert all(torch.equal(expected[name], found[name]) for name in expected)
-    assert [row["step"] for row in job.folder.metrics()] == [2, 4, 6]
-    assert len(job.folder.read_json("environment.json")["earlier"]) == 1
+    assert [row["step"] for row in run.folder.metrics()] == [2, 4, 6]
+    assert len(run.folder.read_json("environment.json")["earlier"]) == 1
 
 
 def test_a_run_without_a_checkpoint_starts_again(tmp_path, toy_config, data):
     toy_config["train"]["checkpoint_every"] = 1000
-    job = start(toy_config, tmp_path / "run", data)
-    steps = execute(job)
+    run = start(toy_config, tmp_path / "run", data)
+    steps = run.execute()
     for _ in range(3):
         next(steps)
     steps.close()  # killed
-    assert [row["step"] for row in job.folder.metrics()] == [2]
-    again = reopen(job.folder, data)
+    assert [row["step"] for row in run.folder.metrics()] == [2]
+    again = reopen_run(run.folder, data)
     assert again.state.step == 0
     finish(again)
-    assert [row["step"] for row in job.folder.metrics()] == [2, 4, 6]
+    assert [row["step"] for row in run.folder.metrics()] == [2, 4, 6]
 
 
 def test_other_data_is_refused_on_resume(tmp_path, toy_config, toy_arrays, data):
-    job = start(toy_config, tmp_path / "run", data)
-    steps = execute(job)
+    run = start(toy_config, tmp_path / "run", data)
+    steps = run.execute()
     next(steps)
     steps.close()
     toy_arrays["x_train"] = toy_arrays["x_train"] // 2
     with pytest.raises(DataError, match="trained on other data"):
-        reopen(job.folder, from_arrays(toy_arrays))
+        reopen_run(run.folder, from_arrays(toy_arrays))
 
 
 def test_a_checkpoint_that_does_not_fit_its_settings_is_refused(tmp_path, toy_config, data):
@@ -114,7 +136,7 @@ def test_a_checkpoint_that_does_not_fit_its_settings_is_refused(tmp_path, toy_co
     text = (folder / "config.yaml").read_text()
     (folder / "config.yaml").write_text(text.replace("width: 4", "width: 5"))
     with pytest.raises(DataError, match=r"does not fit its config\.yaml"):
-        reopen(folder, data)
+        reopen_run(folder, data)
 
 
 class Exploding(Partial):
@@ -128,17 +150,17 @@ class Exploding(Partial):
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, toy_config, data):
     toy_config["train"]["epochs"] = 6  # of one step: 20 rows, batches of 16
-    job = start({**toy_config, "method": {"name": "partial"}}, tmp_path / "run", data)
+    run = start({**toy_config, "method": {"name": "partial"}}, tmp_path / "run", data)
     Exploding.steps = 0
-    job = replace(job, settings=replace(job.settings, method=Exploding()))
+    run = replace(run, settings=replace(run.settings, method=Exploding()))
     with pytest.raises(NonFiniteLoss) as caught:
-        finish(job)
+        finish(run)
     message = str(caught.value)
     assert "at step 4: loss nan, loss_part 0." in message
-    assert f"the last good checkpoint is {job.folder / 'checkpoint.pt'}" in message
-    saved = torch.load(job.folder / "checkpoint.pt", weights_only=True)
+    assert f"the last good checkpoint is {run.folder / 'checkpoint.pt'}" in message
+    saved = torch.load(run.folder / "checkpoint.pt", weights_only=True)
     assert saved["step"] == 3
-    assert not job.folder.finished
+    assert not run.folder.finished
 
 
 def test_without_a_test_set_accuracies_are_null(tmp_path, toy_config, toy_arrays):

@@ -41,20 +41,20 @@ class Skipped:
     reason: str
 
 
-def find(paths: Sequence[Path]) -> list[Path]:
+def find_images(paths: Sequence[Path]) -> list[Path]:
     """Files as they are given; for a folder, the images in it and below it, sorted.
 
     Hidden files and folders below a given one are left out.
     """
     found: list[Path] = []
     for path in paths:
-        found += _inside(path) if os.path.isdir(path) else [path]
+        found += _list_images(path) if os.path.isdir(path) else [path]
     if not found:
         raise UsageError(f"no image in {', '.join(map(str, paths))}")
     return found
 
 
-def read(path: Path, shape: Sequence[int]) -> Images:
+def read_image(path: Path, shape: Sequence[int]) -> Images:
     """An image file, turned upright, as uint8 of the shape (H, W, channels).
 
     Other sizes are resized, bilinear with antialiasing; a file that cannot be read is a DataError.
@@ -65,27 +65,27 @@ def read(path: Path, shape: Sequence[int]) -> Images:
             warnings.simplefilter("ignore")  # damaged metadata: the pixels can still be read
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path, formats=FORMATS) as file:
-                upright = _eight_bits(ImageOps.exif_transpose(file))
+                upright = _to_eight_bits(ImageOps.exif_transpose(file))
             image = upright.convert("RGB" if channels == 3 else "L")
             if image.size != (width, height):
                 image = image.resize((width, height), Image.Resampling.BILINEAR)
     except Exception as error:  # Pillow raises errors of every kind on a damaged file
-        raise DataError(_reason(error)) from None
+        raise DataError(_explain(error)) from None
     return np.asarray(image, dtype=np.uint8).reshape(height, width, channels)
 
 
-def predict(run: Run, images: Sequence[Path], top: int = 1) -> Iterator[Prediction | Skipped]:
+def predict_files(run: Run, images: Sequence[Path], top: int = 1) -> Iterator[Prediction | Skipped]:
     """The `top` likeliest classes of each image file, or why it was skipped.
 
     Only one batch of images is in memory at a time; a batch's skipped images come first.
     """
-    run.require_network()
+    run.predictor.require_probabilities()
     if not 1 <= top <= len(run.classes):
         raise UsageError(f"top is {top}; it must be 1 to {len(run.classes)}, the run's classes")
     height, width, _ = run.data["shape"]
     size = max(1, min(AT_ONCE, PIXELS // (height * width)))
     starts = range(0, len(images), size)
-    return (result for k in starts for result in _batch(run, images[k : k + size], top))
+    return (result for k in starts for result in _predict_batch(run, images[k : k + size], top))
 
 
 def write_csv(predictions: Iterable[Prediction], file: TextIO, top: int) -> None:
@@ -94,14 +94,19 @@ def write_csv(predictions: Iterable[Prediction], file: TextIO, top: int) -> None
     ranks = ["", *(f"_{rank}" for rank in range(2, top + 1))]
     writer.writerow(["image", *(f"{name}{k}" for k in ranks for name in ("label", "probability"))])
     for prediction in predictions:
-        cells = (cell for label, prob in prediction.top for cell in (label, _rounded(prob)))
+        cells = (
+            cell for label, prob in prediction.top for cell in (label, _round_probability(prob))
+        )
         writer.writerow([prediction.image, *cells])
 
 
 def write_jsonl(predictions: Iterable[Prediction], file: TextIO, top: int) -> None:
     """A JSON object a line: image, label, probability, and all `top` classes under `top`."""
     for prediction in predictions:
-        ranked = [{"label": k, "probability": _rounded(prob)} for k, prob in prediction.top[:top]]
+        ranked = [
+            {"label": k, "probability": _round_probability(prob)}
+            for k, prob in prediction.top[:top]
+        ]
         row = {"image": str(prediction.image), **ranked[0], "top": ranked}
         file.write(json.dumps(row) + "\n")
 
@@ -109,7 +114,7 @@ def write_jsonl(predictions: Iterable[Prediction], file: TextIO, top: int) -> No
 WRITERS = {"csv": write_csv, "jsonl": write_jsonl}
 
 
-def _inside(folder: Path) -> list[Path]:
+def _list_images(folder: Path) -> list[Path]:
     found: list[Path] = []
     for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -118,12 +123,12 @@ def _inside(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def _batch(run: Run, images: Sequence[Path], top: int) -> Iterator[Prediction | Skipped]:
+def _predict_batch(run: Run, images: Sequence[Path], top: int) -> Iterator[Prediction | Skipped]:
     arrays: list[Images] = []
     readable: list[Path] = []
     for path in images:
         try:
-            arrays.append(read(path, run.data["shape"]))
+            arrays.append(read_image(path, run.data["shape"]))
             readable.append(path)
         except DataError as error:
             yield Skipped(path, str(error))
@@ -135,7 +140,7 @@ def _batch(run: Run, images: Sequence[Path], top: int) -> Iterator[Prediction | 
         yield Prediction(path, tuple((run.classes[k], float(row[k])) for k in best))
 
 
-def _eight_bits(image: Image.Image) -> Image.Image:
+def _to_eight_bits(image: Image.Image) -> Image.Image:
     """An image of 8 bits a channel; Pillow itself would cut deeper ones off at 255."""
     if image.mode.startswith("I;16"):
         return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
@@ -144,7 +149,7 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     return image
 
 
-def _reason(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     """Why an image could not be read, in one line."""
     if isinstance(error, UnidentifiedImageError):
         return "not an image that can be read"
@@ -153,5 +158,5 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _rounded(prob: float) -> float:
+def _round_probability(prob: float) -> float:
     return float(f"{prob:.6g}")

@@ -10,14 +10,14 @@ def describe_run(folder: RunFolder, passing: float) -> dict[str, Any]:
     """Figures of a run's `summary.json` and `metrics.jsonl`."""
     if not folder.finished:
         raise UsageError(f"{folder.path} holds no finished run")
-    summary = folder.read_json("summary.json")
-    if "other" not in summary.get("seconds_by", {}):
+    summary = folder.read_summary()
+    by, seconds = summary.seconds_by or {}, summary.seconds
+    if "other" not in by:
         raise UsageError(f"{folder.path} does not say what its time went to")
-    by, seconds = summary["seconds_by"], summary["seconds"]
     when = [row["seconds"] for row in folder.metrics() if (row["accuracy"] or 0) >= passing]
     return {
-        "accuracy_last": summary["accuracy_last"],
-        "epochs": summary["epochs"],
+        "accuracy_last": summary.accuracy_last,
+        "epochs": summary.epochs,
         "seconds": seconds,
         "seconds_by": by,
         "evaluation_and_other": (by["evaluation"] + by["other"]) / seconds,

@@ -19,7 +19,7 @@ from concont.bench.clock import wait
 from concont.data.sources import Images
 from concont.nets.network import Network
 from concont.runs.settings import ALL_OPERATIONS, Settings, View, Views
-from concont.training.prepare import Job
+from concont.training.network_run import NetworkRun
 from concont.training.step import Step
 from concont.types import Batch
 
@@ -184,7 +184,7 @@ class PlainStep:
     The precision is set on the job's networks, so each PlainStep needs a job of its own.
     """
 
-    def __init__(self, job: Job, precision: Precision) -> None:
+    def __init__(self, job: NetworkRun, precision: Precision) -> None:
         self.job, self.precision = job, precision
         self.step = Step(job.settings, job.state, job.data, fast=False)
         for network in job.state.nets.modules.values():

@@ -17,7 +17,8 @@ from concont.data.sources import Dataset, from_arrays
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
 from concont.training.cuda_speed import Captured
-from concont.training.prepare import Job, prepare
+from concont.training.network_run import NetworkRun
+from concont.training.prepare import prepare
 from concont.training.step import Step
 
 CLASSES = 10
@@ -44,7 +45,7 @@ def random_images(rows: int, size: int, seed: int = 0) -> Dataset:
     return from_arrays({"x_train": images, "y_train": np.arange(rows) % CLASSES})
 
 
-def make_job(settings: Settings, data: Dataset) -> Job:
+def make_job(settings: Settings, data: Dataset) -> NetworkRun:
     """A run that is never written; on all rows, so that every method's steps see the same."""
     everything = replace(settings.data, unlabeled=True, holdout=0.0)
     return prepare(replace(settings, data=everything), RunFolder("unused"), data)
@@ -53,7 +54,7 @@ def make_job(settings: Settings, data: Dataset) -> Job:
 class Runner:
     """Takes step after step of a job, epoch after epoch."""
 
-    def __init__(self, job: Job, fast: bool | None = None) -> None:
+    def __init__(self, job: NetworkRun, fast: bool | None = None) -> None:
         self.job, self.lr = job, job.settings.optimizer.lr
         self.step = Step(job.settings, job.state, job.data, fast)
         self.feed = self._batches()

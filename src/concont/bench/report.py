@@ -26,7 +26,7 @@ from concont.device import choose_device
 from concont.errors import UsageError
 from concont.methods import METHODS
 from concont.runs.settings import Settings
-from concont.training.recorder import environment
+from concont.training.recorder import describe_environment
 
 log = logging.getLogger("concont")
 EPOCH = 50_000  # images of a CIFAR-10 epoch
@@ -84,7 +84,7 @@ def _machine(settings: Settings) -> dict[str, Any]:
     return {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "matmul_tflops": matmul_tflops(device),
-        "environment": environment(device),
+        "environment": describe_environment(device),
     }
 
 

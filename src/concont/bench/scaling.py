@@ -20,7 +20,7 @@ from concont.data.sources import from_arrays, load
 from concont.device import choose_device
 from concont.runs.settings import Settings
 from concont.training.cuda_speed import Captured
-from concont.training.recorder import environment
+from concont.training.recorder import describe_environment
 
 ROWS = (10_000, 100_000, 1_000_000)
 # side, images, rows of a batch: more than 256 MB, which stays on disk
@@ -105,4 +105,4 @@ def _row(runner: Runner, rows: int, size: int, calls: int) -> dict[str, Any]:
 def scaling(settings: Settings, calls: int) -> dict[str, Any]:
     """All of it, one record a data set."""
     rows = by_rows(settings, ROWS, 32, calls) + from_disk(settings, ON_DISK, calls)
-    return {"rows": rows, "environment": environment(choose_device(settings.train.device))}
+    return {"rows": rows, "environment": describe_environment(choose_device(settings.train.device))}

@@ -1,4 +1,4 @@
-"""Rows of features: those of the data, or GIST of its images, kept on disk by content."""
+"""Inputs of features: those of the data, or GIST of its images, kept on disk by content."""
 
 import logging
 import os
@@ -9,30 +9,35 @@ from numpy.typing import NDArray
 
 from concont.classic.descriptor import gist
 from concont.data.named import cache_folder
-from concont.data.sources import Rows, digest
+from concont.data.sources import Inputs, digest
 from concont.runs.folder import write_whole
 
 log = logging.getLogger("concont")
 VERSION = 1  # of the descriptor: another one is kept beside it
 
 
-def features(rows: Rows, size: int, device: str = "auto") -> NDArray[np.floating]:
-    """Features (N, D) of images (N, H, W, channels), or the rows themselves where they are such.
+def compute_features(
+    inputs: Inputs, size: int, device: str = "auto", keep: bool = True
+) -> NDArray[np.floating]:
+    """Features (N, D) of images (N, H, W, channels), or the inputs where they are such already.
 
-    GIST of the same images is computed once: the cache is a folder `gist` beside downloaded data.
+    keep: GIST of the same images is computed once; the cache is a folder `gist` beside downloaded
+    data.
     """
-    if rows.ndim == 2:
-        return rows
-    path = cache_folder() / "gist" / f"{digest({'images': rows})[:32]}-{size}-{VERSION}.npy"
-    kept = _read(path, len(rows))
+    if inputs.ndim == 2:
+        return inputs
+    if not keep:
+        return gist(inputs, size=size, device=device)
+    path = cache_folder() / "gist" / f"{digest({'images': inputs})[:32]}-{size}-{VERSION}.npy"
+    kept = _read_kept(path, len(inputs))
     if kept is not None:
         return kept
-    found = gist(rows, size=size, device=device)
-    _write(path, found)
+    found = gist(inputs, size=size, device=device)
+    _keep(path, found)
     return found
 
 
-def _read(path: Path, rows: int) -> NDArray[np.float32] | None:
+def _read_kept(path: Path, rows: int) -> NDArray[np.float32] | None:
     try:
         kept: NDArray[np.float32] = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):  # not there, or damaged: it is made again
@@ -40,7 +45,7 @@ def _read(path: Path, rows: int) -> NDArray[np.float32] | None:
     return kept if kept.shape == (rows, 512) and kept.dtype == np.float32 else None
 
 
-def _write(path: Path, found: NDArray[np.float32]) -> None:
+def _keep(path: Path, found: NDArray[np.float32]) -> None:
     def save(temporary: Path) -> None:
         with open(temporary, "wb") as file:
             np.save(file, found)

@@ -1,8 +1,7 @@
 """The settings of the systems without a network, as `--method sspl` and `parm` take them."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, MultipleOf
 
@@ -22,8 +21,23 @@ class Classic:
     name: str
     size: Side  # of the images that GIST sees
 
+    trainer = "classic"  # of `training.trainers`
     wants_unlabeled = True
     reads_truth = False
+    learned: ClassVar[tuple[str, ...]]  # arrays that a prediction cannot do without
+
+    @property
+    def fewest_partial(self) -> int:
+        """Rows with a candidate set that a fit needs."""
+        return 1
+
+    def make_classifier(self, device: str, seed: int) -> "CandidateClassifier":
+        """The classifier that the settings describe."""
+        raise NotImplementedError
+
+    def _own(self) -> dict[str, Any]:
+        """The settings that are the classifier's."""
+        return {name: value for name, value in asdict(self).items() if name not in ("name", "size")}
 
 
 @dataclass(frozen=True)
@@ -38,6 +52,15 @@ class Sspl(Classic):
     r: Share = 0.7
     rounds: AtLeastOne = 100
     tolerance: NonNegative = 1e-4
+
+    learned = ("classes_", "n_features_in_", "_rows", "_label", "_partial")
+
+    def make_classifier(self, device: str, seed: int) -> "CandidateClassifier":
+        """The classifier that the settings describe; it draws nothing, so it has no seed."""
+        from concont.classic.sspl import SSPLClassifier
+
+        made: CandidateClassifier = SSPLClassifier(**self._own(), device=device)
+        return made
 
 
 @dataclass(frozen=True)
@@ -55,17 +78,18 @@ class Parm(Classic):
     tolerance: Positive = 1e-3
     max_steps: AtLeastOne = 1000
 
+    learned = ("classes_", "n_features_in_", "coef_")
+
+    @property
+    def fewest_partial(self) -> int:
+        """A search holds one of them against the other."""
+        return 2 if "cv" in (self.lam, self.mu) else 1
+
+    def make_classifier(self, device: str, seed: int) -> "CandidateClassifier":
+        """The classifier that the settings describe."""
+        from concont.classic.parm import PARMClassifier
+
+        return PARMClassifier(**self._own(), device=device, random_state=seed)
+
 
 CLASSICS: dict[str, type[Classic]] = {"sspl": Sspl, "parm": Parm}
-
-
-def classifier(options: Classic, device: str, seed: int) -> "CandidateClassifier":
-    """The classifier that the settings describe."""
-    from concont.classic.parm import PARMClassifier
-    from concont.classic.sspl import SSPLClassifier
-
-    given = {k: v for k, v in asdict(options).items() if k not in ("name", "size")}
-    if isinstance(options, Parm):
-        return PARMClassifier(**given, device=device, random_state=seed)
-    make: Callable[..., CandidateClassifier] = SSPLClassifier
-    return make(**given, device=device)

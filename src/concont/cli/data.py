@@ -76,16 +76,16 @@ def candidates(
     if (read is None) == (out is None):
         raise UsageError("give either --out FILE to write, or --read FILE")
     if read is not None:
-        from concont.data.candidate_file import read_sets
+        from concont.data.candidate_file import read_candidate_sets
 
-        _print_sets(read_sets(read))
+        _print_sets(read_candidate_sets(read))
         return
     flags = {"source": source, "root": root, "labeled": labeled, "ambiguity": ambiguity}
     settings = _data_settings({**flags, "seed": seed})
     from concont.data import sources
-    from concont.data.problem import sets_of
+    from concont.data.problem import make_candidate_sets
 
-    sets = sets_of(sources.load(settings.source, settings.root), settings)
+    sets = make_candidate_sets(sources.load(settings.source, settings.root), settings)
     assert out is not None
     sets.write(out)
     _print_sets(sets)

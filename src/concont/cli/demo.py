@@ -16,11 +16,11 @@ def demo(
     ] = None,
 ) -> None:
     """ConCont on scikit-learn's digits beside two ways without unlabelled images; two minutes."""
-    from concont.cli import demo_run
+    from concont.cli.demo_run import compare_systems
     from concont.runs.folder import RunFolder
     from concont.signals import stop_requests
 
     folder = RunFolder(out) if out else RunFolder.dated("demo")
     folder.refuse_if_used("choose another --out")
     with stop_requests() as stop:
-        demo_run.run(seed, folder.path, console(), stop)
+        compare_systems(seed, folder.path, console(), stop)

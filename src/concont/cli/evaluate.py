@@ -43,14 +43,14 @@ def _print_figures(figures: dict[str, Any]) -> None:
         f"calibration error {percent(figures['calibration_error'])}",
         highlight=False,
     )
-    screen.print(_by_class(figures))
+    screen.print(_make_class_table(figures))
     if len(figures["confusion"]) <= WIDEST:
-        screen.print(_matrix(figures))
+        screen.print(_make_confusion_table(figures))
     else:
         screen.print(f"{len(figures['confusion'])} classes: see --json for who is taken for whom")
 
 
-def _by_class(figures: dict[str, Any]) -> "Table":
+def _make_class_table(figures: dict[str, Any]) -> "Table":
     from rich.table import Table
 
     from concont.cli.display import percent
@@ -65,7 +65,7 @@ def _by_class(figures: dict[str, Any]) -> "Table":
     return table
 
 
-def _matrix(figures: dict[str, Any]) -> "Table":
+def _make_confusion_table(figures: dict[str, Any]) -> "Table":
     from rich.table import Table
 
     table = Table(title="Confusion: a row a true class, a column a predicted one")

@@ -36,15 +36,14 @@ def predict(
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
 ) -> None:
     """Label images with a finished run."""
-    from concont.answers.predict import WRITERS, find
-    from concont.answers.predict import predict as label
+    from concont.answers.predict import WRITERS, find_images, predict_files
     from concont.api import load
 
     _refuse_unless_writable(out)
-    found = find(images)
-    results = label(load(run, device=device), found, top)
+    found = find_images(images)
+    results = predict_files(load(run, device=device), found, top)
     skipped: list[Skipped] = []
-    _write(partial(WRITERS[form], _readable(results, skipped), top=top), out)
+    _write(partial(WRITERS[form], _report_skipped(results, skipped), top=top), out)
     if skipped:
         raise ConcontError(f"{len(skipped)} of {len(found)} images could not be read")
 
@@ -57,7 +56,7 @@ def _refuse_unless_writable(out: Path | None) -> None:
         raise UsageError(f"--out {out}: there is no folder {out.parent}")
 
 
-def _readable(
+def _report_skipped(
     results: "Iterable[Prediction | Skipped]", skipped: "list[Skipped]"
 ) -> "Iterator[Prediction]":
     """The predictions; what was skipped is told on standard error and put in the list."""
@@ -65,7 +64,7 @@ def _readable(
 
     for result in results:
         if isinstance(result, Skipped):
-            typer.echo(f"skipped {_printable(str(result.image))}: {result.reason}", err=True)
+            typer.echo(f"skipped {_escape(str(result.image))}: {result.reason}", err=True)
             skipped.append(result)
         else:
             yield result
@@ -76,22 +75,18 @@ def _write(write: Callable[[TextIO], None], out: Path | None) -> None:
     from concont.runs.folder import write_whole
 
     if out is not None:
-        write_whole(out, partial(_save, write))
+        write_whole(out, partial(_write_file, write))
         return
     screen = typer.get_text_stream("stdout", encoding="utf-8", errors=ESCAPED)
     write(screen)
     screen.flush()
 
 
-def _save(write: Callable[[TextIO], None], path: Path) -> None:
-    try:
-        with open(path, "w", encoding="utf-8", errors=ESCAPED, newline="") as file:
-            write(file)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+def _write_file(write: Callable[[TextIO], None], path: Path) -> None:
+    with open(path, "w", encoding="utf-8", errors=ESCAPED, newline="") as file:
+        write(file)
 
 
-def _printable(text: str) -> str:
+def _escape(text: str) -> str:
     """Text on one line, whatever a file is called."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)

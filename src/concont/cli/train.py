@@ -10,6 +10,8 @@ from concont.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
     from concont.runs.settings import Settings
+    from concont.runs.summary import Summary
+    from concont.training.trainers import PreparedRun
 
 
 @app.command()
@@ -125,7 +127,7 @@ def _train(
 ) -> None:
     from concont.config.resolve import resolve, write_yaml
     from concont.runs.folder import RunFolder
-    from concont.training.either import prepare
+    from concont.training.trainers import trainer_of
 
     settings = resolve(flags, recipe, assignments)
     _tell_unused(flags["train"], settings)
@@ -142,57 +144,54 @@ def _train(
             f"go on with --resume {folder.path}, start it afresh with --overwrite, "
             "or choose another --out"
         )
-    job = prepare(settings, folder)
+    run = trainer_of(settings).prepare(settings, folder)
     if overwrite:
         folder.clear()
-    _run(job)
+    _execute(run)
 
 
 def _tell_unused(flags: dict[str, Any], settings: "Settings") -> None:
     """Flags that say how to train a network mean nothing to a method that trains none."""
-    from concont.classic.options import Classic
-
     for name in ("epochs", "compile", "deterministic"):
-        if name in flags and isinstance(settings.method, Classic):
+        if name in flags and not settings.has_network:
             typer.echo(f"{settings.method.name} trains no network: --{name} is not used", err=True)
 
 
 def _resume(path: Path) -> None:
     from concont.runs.folder import RunFolder
-    from concont.training.either import reopen
+    from concont.training.trainers import reopen_run
 
     folder = RunFolder(path)
     folder.require("config.yaml")
     if folder.finished:
-        summary = folder.read_json("summary.json")
+        summary = folder.read_summary()
         typer.echo(f"{path} is finished: {_result(summary)}")
         return
-    _run(reopen(folder))
+    _execute(reopen_run(folder))
 
 
-def _run(job: Any) -> None:
-    from concont.cli.display import watch
+def _execute(run: "PreparedRun") -> None:
+    from concont.cli.display import show_progress
     from concont.signals import stop_requests
-    from concont.training.either import execute
 
     screen = console()
     try:
-        with stop_requests(at_once=job.epochs is None) as stop:
-            watch(execute(job, stop), job.epochs, job.settings.method.name, screen)
+        with stop_requests(at_once=run.epochs is None) as stop:
+            show_progress(run.execute(stop), run.epochs, run.settings.method.name, screen)
     except KeyboardInterrupt:
-        begun = (job.folder / "config.yaml").is_file()
-        cure = f"; go on with: concont train --resume {job.folder.path}" if begun else ""
+        begun = (run.folder / "config.yaml").is_file()
+        cure = f"; go on with: concont train --resume {run.folder.path}" if begun else ""
         raise Interrupted(f"stopped{cure}") from None
-    summary = job.folder.read_json("summary.json")
-    screen.print(f"{_result(summary)}\nRun: {job.folder.path}", soft_wrap=True, highlight=False)
+    result = _result(run.folder.read_summary())
+    screen.print(f"{result}\nRun: {run.folder.path}", soft_wrap=True, highlight=False)
 
 
-def _result(summary: dict[str, Any]) -> str:
+def _result(summary: "Summary") -> str:
     from concont.cli.display import percent
 
-    if summary["accuracy_last"] is None:
-        return f"trained for {summary['seconds']:.0f} s; there is no test set to measure on"
-    found = f"{summary['evaluated_on']} accuracy {percent(summary['accuracy_last'])}"
-    if summary["epochs"] is not None:
-        found += f" at the last epoch, {percent(summary['accuracy_best'])} at the best"
-    return f"{found}, {summary['seconds']:.0f} s"
+    if summary.accuracy_last is None:
+        return f"trained for {summary.seconds:.0f} s; there is no test set to measure on"
+    found = f"{summary.evaluated_on} accuracy {percent(summary.accuracy_last)}"
+    if summary.epochs is not None:
+        found += f" at the last epoch, {percent(summary.accuracy_best)} at the best"
+    return f"{found}, {summary.seconds:.0f} s"

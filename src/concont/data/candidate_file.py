@@ -1,9 +1,10 @@
-"""Candidate sets as a file, so that another code base can be compared on the very same ones."""
+"""Candidate sets as a file: a run's own, or made to compare another code base on the same ones."""
 
 import hashlib
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from concont.runs.folder import write_whole
 
 
 @dataclass(frozen=True)
-class Sets:
+class CandidateSets:
     """Who keeps a candidate set, which one, and for which data."""
 
     labeled: NDArray[np.bool_]  # (N,) rows of the training set that keep a set
@@ -28,29 +29,27 @@ class Sets:
         state.update(np.packbits(self.candidates, axis=1).tobytes())
         return state.hexdigest()
 
-    def write(self, path: Path) -> None:
-        """Save as `.npz` with the hash inside."""
+    def write(self, path: Path, rows: NDArray[np.int64] | None = None) -> None:
+        """Save as `.npz` with the hash inside; rows: those that a run has trained on, if any."""
+        arrays: dict[str, Any] = {"labeled": self.labeled, "candidates": self.candidates}
+        arrays |= {"data": self.data, "hash": self.hash}
+        if rows is not None:
+            arrays["rows"] = rows
 
         def save(temporary: Path) -> None:
             with open(temporary, "wb") as file:
-                np.savez_compressed(
-                    file,
-                    labeled=self.labeled,
-                    candidates=self.candidates,
-                    data=self.data,
-                    hash=self.hash,
-                )
+                np.savez_compressed(file, **arrays)
 
         write_whole(path, save)
 
 
-def read_sets(path: Path) -> Sets:
-    """What `write` saved; refused where the hash does not fit."""
+def read_candidate_sets(path: Path) -> CandidateSets:
+    """What `CandidateSets.write` saved; refused where the hash does not fit."""
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
     try:
         with np.load(path, allow_pickle=False) as archive:
-            sets = Sets(archive["labeled"], archive["candidates"], str(archive["data"]))
+            sets = CandidateSets(archive["labeled"], archive["candidates"], str(archive["data"]))
             expected = str(archive["hash"])
     except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile, TypeError) as error:
         raise DataError(f"{path}: not a file of candidate sets, or cut short ({error})") from None

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from concont.data.candidate_file import Sets, read_sets
-from concont.data.sources import UNKNOWN, Dataset, Labels, Rows
+from concont.data.candidate_file import CandidateSets, read_candidate_sets
+from concont.data.sources import UNKNOWN, Dataset, Inputs, Labels
 from concont.errors import DataError, UsageError
 from concont.rng import frozen_stream
 from concont.runs.settings import Data
@@ -21,31 +21,36 @@ class Problem:
     """What a run learns from and is measured on; rows are those of the data set."""
 
     rows: NDArray[np.int64]  # (N,) which training images these are
-    images: Rows  # (N, H, W, channels), or features (N, D)
+    images: Inputs  # (N, H, W, channels), or features (N, D)
     candidates: NDArray[np.bool_]  # (N, C); all True = unlabelled
     truth: Labels  # (N,) for logging and declared bounds alone
-    test_images: Rows | None
+    test_images: Inputs | None
     test_labels: Labels | None
     evaluated_on: str | None  # "test", "holdout", or None: nothing to measure on
     classes: tuple[str, ...]
     digest: str  # of the data
-    sets_hash: str  # of the candidate sets, as `concont data candidates` writes them
+    sets: CandidateSets  # of all rows of the data set, those that are not used among them
     test_candidates: NDArray[np.bool_] | None = None  # (M, C) drawn as the training sets were
 
     @property
+    def sets_hash(self) -> str:
+        """What identifies the candidate sets, as `concont data candidates` prints it."""
+        return self.sets.hash
+
+    @property
     def n_partial(self) -> int:
-        """Rows that have a candidate set."""
+        """Inputs that have a candidate set."""
         return int((~self.candidates.all(axis=1)).sum())
 
 
 def pose(data: Dataset, settings: Data) -> Problem:
     """Hold rows out, choose the rows that keep a set, make the sets, drop what is not used."""
-    rows, held = _hold_out(data, settings)
-    sets = sets_of(data, settings)
+    rows, held = _split_hold_out(data, settings)
+    sets = make_candidate_sets(data, settings)
     candidates = sets.candidates
     if not settings.unlabeled:
         rows = rows[sets.labeled[rows]]
-    _warn_outside(data.y_train[rows], candidates[rows])
+    _warn_of_labels_outside_sets(data.y_train[rows], candidates[rows])
     on_test = data.x_test is not None and not len(held)
     test_labels = data.y_train[held] if len(held) else data.y_test
     return Problem(
@@ -58,40 +63,40 @@ def pose(data: Dataset, settings: Data) -> Problem:
         evaluated_on="holdout" if len(held) else ("test" if on_test else None),
         classes=data.classes,
         digest=data.digest,
-        sets_hash=sets.hash,
-        test_candidates=_test_candidates(test_labels, len(data.classes), settings),
+        sets=sets,
+        test_candidates=_draw_test_sets(test_labels, len(data.classes), settings),
     )
 
 
-def _test_candidates(
+def _draw_test_sets(
     labels: Labels | None, n_classes: int, settings: Data
 ) -> NDArray[np.bool_] | None:
     """Sets for the images that a run is measured on; None where no q is given to draw them by."""
     if labels is None or settings.ambiguity is None:
         return None
     stream = frozen_stream(settings.seed, "test candidates")
-    return flip_in(labels, n_classes, settings.ambiguity, stream, settings.at_least_two)
+    return draw_sets(labels, n_classes, settings.ambiguity, stream, settings.at_least_two)
 
 
-def sets_of(data: Dataset, settings: Data) -> Sets:
+def make_candidate_sets(data: Dataset, settings: Data) -> CandidateSets:
     """The candidate sets of all training rows: from a file, or drawn from the seed."""
     if settings.candidates is not None:
-        sets = read_sets(Path(settings.candidates))
+        sets = read_candidate_sets(Path(settings.candidates))
         if sets.data != data.digest or sets.candidates.shape[1] != len(data.classes):
             raise DataError(f"{settings.candidates}: these candidate sets belong to other data")
         return sets
-    rows, _ = _hold_out(data, settings)
-    drawn = _candidates(data, settings)
-    keeps = _choose(data, drawn, rows, settings)
-    return Sets(keeps, np.where(keeps[:, None], drawn, True), data.digest)
+    rows, _ = _split_hold_out(data, settings)
+    drawn = _take_or_draw_sets(data, settings)
+    keeps = _choose_labeled_rows(data, drawn, rows, settings)
+    return CandidateSets(keeps, np.where(keeps[:, None], drawn, True), data.digest)
 
 
-def flip_in(
+def draw_sets(
     labels: Labels, n_classes: int, q: float, stream: np.random.RandomState, at_least_two: bool
 ) -> NDArray[np.bool_]:
     """Candidate sets (N, C): the true label always, each wrong one with probability q.
 
-    Rows without a label get every class. `at_least_two` adds one wrong label to a lone one.
+    Inputs without a label get every class. `at_least_two` adds one wrong label to a lone one.
     """
     chance = stream.random_sample((len(labels), n_classes))
     sets: NDArray[np.bool_] = np.asarray(chance < q)
@@ -105,7 +110,7 @@ def flip_in(
     return sets
 
 
-def _hold_out(data: Dataset, settings: Data) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _split_hold_out(data: Dataset, settings: Data) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     everything = np.arange(len(data.x_train))
     if settings.holdout == 0:
         return everything, everything[:0]
@@ -118,7 +123,7 @@ def _hold_out(data: Dataset, settings: Data) -> tuple[NDArray[np.int64], NDArray
     return np.setdiff1d(everything, held), held
 
 
-def _candidates(data: Dataset, settings: Data) -> NDArray[np.bool_]:
+def _take_or_draw_sets(data: Dataset, settings: Data) -> NDArray[np.bool_]:
     """Every row's set, whether it will be kept or not."""
     if data.candidates is not None:
         if settings.ambiguity:
@@ -126,10 +131,10 @@ def _candidates(data: Dataset, settings: Data) -> NDArray[np.bool_]:
         return data.candidates
     stream = frozen_stream(settings.seed, "candidates")
     q = settings.ambiguity or 0.0
-    return flip_in(data.y_train, len(data.classes), q, stream, settings.at_least_two)
+    return draw_sets(data.y_train, len(data.classes), q, stream, settings.at_least_two)
 
 
-def _choose(
+def _choose_labeled_rows(
     data: Dataset, sets: NDArray[np.bool_], rows: NDArray[np.int64], settings: Data
 ) -> NDArray[np.bool_]:
     """Which of the data set's rows keep their set (N,) bool.
@@ -157,13 +162,13 @@ def _choose(
     order = frozen_stream(settings.seed, "labeled").permutation(len(sets))
     order = order[annotated[order]]
     if settings.stratified:
-        order = _round_robin(order, data.y_train)
+        order = _take_classes_in_turn(order, data.y_train)
     keeps = np.zeros(len(sets), dtype=bool)
     keeps[order[:count]] = True
     return keeps
 
 
-def _round_robin(order: NDArray[np.int64], labels: Labels) -> NDArray[np.int64]:
+def _take_classes_in_turn(order: NDArray[np.int64], labels: Labels) -> NDArray[np.int64]:
     """The same rows so that every prefix has its classes as even as can be."""
     rank = np.empty(len(order), dtype=np.int64)
     for label in np.unique(labels[order]):
@@ -172,7 +177,7 @@ def _round_robin(order: NDArray[np.int64], labels: Labels) -> NDArray[np.int64]:
     return order[np.argsort(rank, kind="stable")]
 
 
-def _warn_outside(truth: Labels, candidates: NDArray[np.bool_]) -> None:
+def _warn_of_labels_outside_sets(truth: Labels, candidates: NDArray[np.bool_]) -> None:
     known = np.flatnonzero(truth != UNKNOWN)
     outside = int((~candidates[known, truth[known]]).sum())
     if outside:

@@ -2,18 +2,21 @@
 
 import json
 import os
+import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from concont.errors import DataError, UsageError
+from concont.runs.summary import Summary
 
 CONTENTS = {
     "config.yaml": "every setting, complete; `--recipe` reads it back",
     "environment.json": "versions, hardware, commit, command",
     "data.json": "class names, normalisation, digest, sizes",
-    "candidates.npz": "row ids and candidate sets as trained on",
+    "candidates.npz": "candidate sets and the rows trained on; `data.candidates` reads it",
     "metrics.jsonl": "one line an evaluation",
     "checkpoint.pt": "everything that `--resume` needs",
     "checkpoint.previous.pt": "the one before it",
@@ -26,15 +29,21 @@ CONTENTS = {
 def write_whole(path: Path, write: Callable[[Path], None], keep: Path | None = None) -> None:
     """Let `write` make a file under a temporary name, sync it, rename it into place.
 
+    The name is of this call alone, so that two processes may write one file: the last one stays.
     What stood there before moves to `keep`, if given.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
-    write(temporary)
-    with open(temporary, "rb") as file:
-        os.fsync(file.fileno())
-    if keep is not None and path.exists():
-        os.replace(path, keep)
-    os.replace(temporary, path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        write(temporary)
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        if keep is not None:
+            with suppress(FileNotFoundError):  # nothing stood there
+                os.replace(path, keep)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
     handle = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -62,7 +71,7 @@ class RunFolder:
         """A folder that holds anything is never written over by accident."""
         if self.path.is_file():
             raise UsageError(f"{self.path} is a file, not a folder")
-        if self.path.is_dir() and any(not _unfinished(path) for path in self.path.iterdir()):
+        if self.path.is_dir() and any(not _is_unfinished(path) for path in self.path.iterdir()):
             raise UsageError(f"{self.path} is not empty; {cure}")
 
     def refuse_if_not_a_run(self) -> None:
@@ -70,7 +79,7 @@ class RunFolder:
         if self.path.is_file():
             raise UsageError(f"{self.path} is a file, not a folder")
         for path in self.path.iterdir() if self.path.is_dir() else ():
-            if not _belongs(path):
+            if not _is_part_of_a_run(path):
                 raise UsageError(f"{path} is not part of a run, so {self.path} is left alone")
 
     def clear(self) -> None:
@@ -79,6 +88,12 @@ class RunFolder:
         if self.path.is_dir():
             for path in sorted(self.path.iterdir(), key=lambda path: path.name == "config.yaml"):
                 path.unlink()
+
+    def remove_unfinished(self) -> None:
+        """Remove what earlier, killed processes left half written."""
+        for path in self.path.iterdir():
+            if _is_unfinished(path):
+                path.unlink(missing_ok=True)
 
     def require(self, name: str) -> Path:
         """The path of a file that must be there."""
@@ -103,6 +118,23 @@ class RunFolder:
             return json.loads(path.read_text("utf-8"))
         except ValueError as error:
             raise DataError(f"{path} is damaged: {error}") from None
+
+    def write_summary(self, summary: Summary) -> None:
+        """Write `summary.json`, which marks the run as finished."""
+        self.write_json("summary.json", summary.as_dict())
+
+    def read_summary(self) -> Summary:
+        """What `write_summary` wrote, or an older version of it."""
+        content = self.read_json("summary.json")
+        try:
+            return Summary.from_dict(content)
+        except DataError as error:
+            raise DataError(f"{self / 'summary.json'} is no summary of a run: {error}") from None
+
+    def refuse_other_data(self, digest: str) -> None:
+        """What a run has learned holds for its own data, known by its digest, and no other."""
+        if (self / "data.json").is_file() and self.read_json("data.json")["digest"] != digest:
+            raise DataError(f"{self.path} was trained on other data than what is there now")
 
     @property
     def finished(self) -> bool:
@@ -133,15 +165,15 @@ class RunFolder:
         self.write_text("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in kept))
 
 
-def _unfinished(path: Path) -> bool:
+def _is_unfinished(path: Path) -> bool:
     """Whether a kill cut the writing of this file short."""
     return path.name.startswith(".") and path.name.endswith(".tmp")
 
 
-def _belongs(path: Path) -> bool:
+def _is_part_of_a_run(path: Path) -> bool:
     """Whether a run writes files of this name."""
     known = path.name in CONTENTS or path.name.startswith("events.out.tfevents")
-    return path.is_file() and (known or _unfinished(path))
+    return path.is_file() and (known or _is_unfinished(path))
 
 
 def _write(path: Path, text: str) -> None:

@@ -137,8 +137,7 @@ class Running:
 
 def perform_here(job: Job, folder: Path) -> Outcome:
     """The same in this process, for runs that are shorter than a start of Python."""
-    from concont.training.either import execute as steps
-    from concont.training.either import prepare, reopen
+    from concont.training.trainers import reopen_run, trainer_of
 
     sweep = Sweep(folder)
 
@@ -147,7 +146,9 @@ def perform_here(job: Job, folder: Path) -> Outcome:
             run = sweep.run(job.key)
             if not run.finished:
                 begun = (run / "config.yaml").is_file()
-                for _ in steps(reopen(run) if begun else prepare(job.settings, run)):
+                prepare = trainer_of(job.settings).prepare
+                ready = reopen_run(run) if begun else prepare(job.settings, run)
+                for _ in ready.execute():
                     pass
             return _recorded(sweep, job.key)
 

@@ -1,25 +1,24 @@
 """A finished run as one small record that can be carried anywhere."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-from annotated_types import Ge, Lt, MinLen
-from pydantic import BaseModel, ValidationError
+from typing import Any
 
 from concont.config.recipe_files import read_yaml
 from concont.config.resolve import check
 from concont.errors import ConcontError, DataError
 from concont.runs.folder import RunFolder
 from concont.runs.settings import NAMED_SOURCES, Settings
-from concont.types import AtLeastOne, Count, NonNegative, Share
+from concont.runs.summary import Summary
+from concont.types import Count, Share
 
 Record = dict[str, Any]
-Text = Annotated[str, MinLen(1)]
 MOMENTS = 50  # at most, of the thresholds over time
 
 
-class Judged(BaseModel, strict=True, extra="allow"):
+@dataclass(frozen=True)
+class Verdict:
     """What `concont.training.pseudo_labels` says, of each class and at each recall."""
 
     pseudo_labels: list[Count]
@@ -28,41 +27,27 @@ class Judged(BaseModel, strict=True, extra="allow"):
     precision: dict[str, list[Share] | None]
 
 
-class Needed(BaseModel, strict=True, extra="allow"):
-    """What a record must hold to enter a ledger, whoever wrote it; there is more in most."""
+@dataclass(frozen=True, kw_only=True)
+class RecordSchema(Summary):
+    """What a record must hold to enter a ledger, whoever wrote it: a summary, and how it came."""
 
-    settings_hash: Text
     settings: dict[str, Any]
-    method: Text
-    recipe: Text
-    data: Text
-    labeled: float | None
-    ambiguity: float | None
-    unlabeled: bool
-    seed: Annotated[int, Ge(-(2**63)), Lt(2**63)]
-    epochs: AtLeastOne | None  # None: without a network
-    accuracy_last: Share | None
-    accuracy_best: Share | None
     curve: list[tuple[int, Share]]
-    seconds: NonNegative
     environment: dict[str, Any]
-    batch_size: AtLeastOne | None = None
-    steps: AtLeastOne | None = None
-    seconds_by: dict[str, NonNegative] | None = None
     thresholds: list[tuple[int, list[float]]] | None = None
-    verdict: Judged | None = None
+    verdict: Verdict | None = None
 
 
 def of_run(folder: RunFolder) -> Record:
     """The record of a finished run; nothing in it names a path."""
-    summary, data = folder.read_json("summary.json"), folder.read_json("data.json")
+    data = folder.read_json("data.json")
     text = folder.require("config.yaml").read_text("utf-8")
     settings: dict[str, Any] = read_yaml(text, str(folder / "config.yaml"))
     lines = folder.metrics()
     kept = [line for line in lines if line["thresholds"] is not None]
     every = -(-len(kept) // MOMENTS) or 1
     return {
-        **summary,
+        **folder.read_summary().as_dict(),
         "settings": {**settings, "data": _without_paths(settings["data"], data)},
         "data_digest": data["digest"],
         "sets_hash": data["sets_hash"],
@@ -98,9 +83,9 @@ def read(path: Path) -> list[Record]:
 def refuse_odd(record: Any, path: Path) -> None:
     """What is no record enters no ledger, which would keep it for ever."""
     try:
-        Needed.model_validate_json(json.dumps(record))  # so that a list may be a tuple
-    except ValidationError as error:
-        raise DataError(f"{path} is no record of a run: {_first(error)}") from None
+        RecordSchema.from_dict(record)
+    except DataError as error:
+        raise DataError(f"{path} is no record of a run: {error}") from None
 
 
 def settings_in(record: Record) -> Settings | None:
@@ -138,12 +123,3 @@ def _without_command(environment: dict[str, Any]) -> dict[str, Any]:
     if "earlier" in kept:
         kept["earlier"] = [_without_command(start) for start in kept["earlier"]]
     return kept
-
-
-def _first(error: ValidationError) -> str:
-    """What is wrong first, in words."""
-    found = error.errors()[0]
-    where = ".".join(map(str, found["loc"]))
-    if found["type"] == "missing":
-        return f"it has no {where}"
-    return f"{where}: {found['msg']}" if where else found["msg"]

@@ -1,18 +1,20 @@
-"""Runs without a network: features of the rows, one fit, and the same folder as any other run."""
+"""A run without a network: features of the rows, and one fit; and the predictor that it leaves."""
 
 import logging
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
 
-from concont.classic.options import Classic, Parm, classifier
+from concont.classic.features import compute_features
+from concont.classic.options import Classic
 from concont.data import sources
 from concont.data.problem import Problem, pose
 from concont.device import choose_device
@@ -20,24 +22,26 @@ from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
 from concont.training.loop import Progress
-from concont.training.recorder import LINE, Recorder
+from concont.training.predictor import check_inputs_fit
+from concont.training.quality import evaluate_labels
+from concont.training.recorder import Recorder
 
 if TYPE_CHECKING:
     from concont.classic.estimator import CandidateClassifier
 
 log = logging.getLogger("concont")
-DONE = {  # what a summary says of a fit, and which attribute of the classifier holds it
+PHASES = ("features", "fit", "evaluation")
+DETAILS = {  # what a summary says of a fit, and which attribute of the classifier holds it
     "rounds": "n_iter_",
     "lam": "lam_",
     "mu": "mu_",
     "gain": "gain_",
     "gap": "gap_",
-    "steps": "steps_",
 }
 
 
 @dataclass(frozen=True)
-class Fit:
+class ClassicRun:
     """A run without a network that is ready to start; nothing is written yet."""
 
     settings: Settings
@@ -47,83 +51,131 @@ class Fit:
     resumed: bool = False  # from its start, since there is no checkpoint
     epochs = None
 
+    def execute(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Progress]:
+        """Compute the features, fit, measure, and write the run folder: all in one step.
+
+        So there is no moment to ask `stop` at.
+        """
+        device, since = choose_device(self.settings.train.device), 0 if self.resumed else None
+        recorder = Recorder(self.folder, self.settings, self.problem, device, since=since)
+        try:
+            row = self._fit(recorder)
+            yield Progress(step=1, total=1, epoch=1, epoch_end=True, row=row)
+        finally:
+            recorder.close()
+
+    def _fit(self, recorder: Recorder) -> dict[str, Any]:
+        """Fit and record; returns the one line of metrics."""
+        problem, device, size = self.problem, self.settings.train.device, self.options.size
+        times = [time.perf_counter()]
+        rows = compute_features(problem.images, size, device)
+        held = problem.test_images
+        tests = None if held is None else compute_features(held, size, device)
+        times.append(time.perf_counter())
+        classifier = self.options.make_classifier(device, self.settings.train.seed)
+        with _in_plain_words(self.options.name):
+            classifier.fit(rows, problem.candidates)
+        times.append(time.perf_counter())
+        predicted = None if tests is None else classifier.predict(tests)
+        times.append(time.perf_counter())
+        row = _make_row(problem, classifier.labels_, predicted, times[-1] - times[0])
+        recorder.add(row)
+        details = {name: getattr(classifier, own, None) for name, own in DETAILS.items()}
+        details["peak_gpu_memory_gb"] = _peak_memory(choose_device(device))
+        shape = problem.images.shape[1:]
+        recorder.finish(
+            ClassicPredictor(problem.classes, shape, self.options, classifier).weights(),
+            steps=getattr(classifier, "steps_", None),
+            seconds=times[-1] - times[0],
+            seconds_by=dict(zip(PHASES, np.diff(times).tolist(), strict=True)),
+            details=details,
+        )
+        return row
+
 
 def prepare(
     settings: Settings,
     folder: RunFolder,
     data: sources.Dataset | None = None,
+    model: nn.Module | None = None,
     resumed: bool = False,
-) -> Fit:
+) -> ClassicRun:
     """Load the data and pose the problem; refuse what cannot be learned from."""
-    method = settings.method
-    if not isinstance(method, Classic):
-        raise UsageError(f"{method.name} trains a network")
+    options = cast(Classic, settings.method)  # as its trainer's name says
+    if model is not None:
+        raise UsageError(f"{options.name} trains no network; leave the model out")
     choose_device(settings.train.device)
     dataset = data or sources.load(settings.data.source, settings.data.root)
     problem = pose(dataset, settings.data)
     if problem.candidates.all():
         raise DataError("every candidate set holds all classes: there is nothing to learn from")
-    searches = isinstance(method, Parm) and "cv" in (method.lam, method.mu)
-    if searches and problem.n_partial < 2:
+    if problem.n_partial < options.fewest_partial:
         raise DataError("lam and mu cannot be searched with a single partial row; give them")
-    return Fit(settings, method, folder, problem, resumed)
+    if resumed:
+        folder.refuse_other_data(problem.digest)
+    return ClassicRun(settings, options, folder, problem, resumed)
 
 
-def execute(job: Fit) -> Iterator[Progress]:
-    """Compute the features, fit, measure, and write the run folder: all in one step."""
-    from concont.classic.features import features
+@dataclass(frozen=True)
+class ClassicPredictor:
+    """Predicts with a fitted classifier of features."""
 
-    problem, device = job.problem, job.settings.train.device
-    recorder = Recorder(
-        job.folder, job.settings, problem, choose_device(device), since=0 if job.resumed else None
-    )
-    try:
-        start = time.perf_counter()
-        size: int = job.options.size
-        rows = features(problem.images, size, device)
-        tests = None if problem.test_images is None else features(problem.test_images, size, device)
-        seen = time.perf_counter()
-        model = classifier(job.options, device, job.settings.train.seed)
-        with _in_plain_words(job.options.name):
-            model.fit(rows, problem.candidates)
-        fitted = time.perf_counter()
-        predicted = None if tests is None else model.predict(tests)
-        end = time.perf_counter()
-        spent = {"features": seen - start, "fit": fitted - seen, "evaluation": end - fitted}
-        row = _row(problem, model.labels_, predicted, end - start)
-        recorder.add(row)
-        figures = {
-            "epochs": None,
-            **{name: getattr(model, attribute, None) for name, attribute in DONE.items()},
-            "seconds": end - start,
-            "seconds_by": spent,
-            "peak_gpu_memory_gb": _peak(choose_device(device)),
-        }
-        tensors = {name: torch.from_numpy(array) for name, array in model.arrays().items()}
-        recorder.finish(tensors, figures)
-        yield Progress(step=1, total=1, epoch=1, epoch_end=True, row=row)
-    finally:
-        recorder.close()
+    classes: tuple[str, ...]
+    shape: tuple[int, ...]  # (H, W, channels), or (D,) of features
+    options: Classic
+    classifier: "CandidateClassifier"
 
+    @classmethod
+    def restore(
+        cls,
+        settings: Settings,
+        described: Mapping[str, Any],
+        weights: Mapping[str, Tensor],
+        device: str = "auto",
+        model: nn.Module | None = None,
+    ) -> "ClassicPredictor":
+        """From a run's settings, `data.json` and weights."""
+        options = cast(Classic, settings.method)  # as its trainer's name says
+        choose_device(device)
+        for name in options.learned:
+            if name not in weights:
+                raise DataError(f"model.safetensors holds no {name}, so nothing can be predicted")
+        classifier = options.make_classifier(device, settings.train.seed)
+        classifier.set_arrays({name: tensor.numpy() for name, tensor in weights.items()})
+        return cls(tuple(described["classes"]), tuple(described["shape"]), options, classifier)
 
-def restore(
-    settings: Settings, arrays: dict[str, NDArray[Any]], device: str
-) -> "CandidateClassifier":
-    """The fitted classifier of a finished run."""
-    assert isinstance(settings.method, Classic)
-    choose_device(device)
-    for name in needed(settings.method):
-        if name not in arrays:
-            raise DataError(f"model.safetensors holds no {name}, so nothing can be predicted")
-    model = classifier(settings.method, device, settings.train.seed)
-    model.set_arrays(arrays)
-    return model
+    @property
+    def device(self) -> torch.device:
+        """Where the classifier computes."""
+        return choose_device(self.classifier.device)
 
+    def require_probabilities(self) -> None:
+        """Neither method gives any."""
+        name = self.options.name
+        raise UsageError(f"{name} gives no probabilities; in Python, Run.predict gives labels")
 
-def needed(options: Classic) -> tuple[str, ...]:
-    """The arrays of a fitted classifier that a prediction cannot do without."""
-    own = ("coef_",) if isinstance(options, Parm) else ("_rows", "_label", "_partial")
-    return ("classes_", "n_features_in_", *own)
+    def predict_proba(self, inputs: ArrayLike) -> NDArray[np.float32]:
+        """Refused: neither method gives probabilities."""
+        self.require_probabilities()
+        raise AssertionError
+
+    def predict(self, inputs: ArrayLike) -> sources.Labels:
+        """The class (M,) of each image or row of features; nothing is kept in the cache."""
+        return self._label(inputs, keep=False)
+
+    def evaluate(self, inputs: ArrayLike, labels: sources.Labels) -> dict[str, Any]:
+        """Accuracies and confusions; the features of the images are kept for the next time."""
+        return evaluate_labels(self._label(inputs, keep=True), labels, self.classes)
+
+    def weights(self) -> dict[str, Tensor]:
+        """All that the fit has learned."""
+        return {name: torch.from_numpy(array) for name, array in self.classifier.arrays().items()}
+
+    def _label(self, inputs: ArrayLike, keep: bool) -> sources.Labels:
+        checked = check_inputs_fit(inputs, self.shape)
+        rows = compute_features(checked, self.options.size, self.classifier.device, keep)
+        labels: sources.Labels = self.classifier.predict(rows)
+        return labels
 
 
 @contextmanager
@@ -139,7 +191,7 @@ def _in_plain_words(name: str) -> Iterator[None]:
         log.warning("%s", message)
 
 
-def _row(
+def _make_row(
     problem: Problem, labels: NDArray[Any], predicted: NDArray[Any] | None, seconds: float
 ) -> dict[str, Any]:
     """The one line of metrics; resolved labels are held against the truth for this log alone."""
@@ -149,7 +201,6 @@ def _row(
     if predicted is not None and problem.test_labels is not None:
         accuracy = float(np.mean(predicted == problem.test_labels))
     return {
-        **dict.fromkeys(LINE),
         "epoch": 1,
         "step": 1,
         "seconds": seconds,
@@ -160,5 +211,5 @@ def _row(
     }
 
 
-def _peak(device: torch.device) -> float | None:
+def _peak_memory(device: torch.device) -> float | None:
     return torch.cuda.max_memory_allocated(device) / 1e9 if device.type == "cuda" else None

@@ -1,27 +1,94 @@
-"""Runs a job: trains, records, checkpoints, and stops cleanly when asked."""
+"""A run that trains a network: step by step, with checkpoints; and the predictor that it leaves."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
 
-from concont.errors import Interrupted, NonFiniteLoss
+from concont.data.order import Order
+from concont.data.placement import TrainingSet, to_images
+from concont.data.problem import Problem
+from concont.data.sources import Labels
+from concont.device import choose_device
+from concont.errors import Interrupted, NonFiniteLoss, UsageError
+from concont.nets.network import build
+from concont.runs.folder import RunFolder
+from concont.runs.settings import Settings
 from concont.training import checkpoint
+from concont.training.evaluate import TestSet, predict_proba
 from concont.training.loop import Progress, fit
-from concont.training.prepare import Job
-from concont.training.pseudo_labels import judge
-from concont.training.recorder import Recorder
+from concont.training.predictor import check_inputs_fit
+from concont.training.pseudo_labels import judge_training_rows
+from concont.training.quality import evaluate_probabilities
+from concont.training.recorder import Moments, Recorder
+from concont.training.state import TrainState
 
 
-def execute(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progress]:
-    """Train to the end, writing the run folder on the way; asks `stop` after every step."""
-    folder, state, every = job.folder, job.state, job.settings.train.checkpoint_every
-    since = state.step if job.resumed else None
-    recorder = Recorder(folder, job.settings, job.problem, job.data.device, job.moments, since)
-    saved_at = time.perf_counter()
-    try:
-        for progress in fit(job.settings, state, job.data, job.order, job.test):
+@dataclass(frozen=True)
+class NetworkRun:
+    """A run that is ready to start: checked and built, with nothing written yet."""
+
+    settings: Settings
+    folder: RunFolder
+    problem: Problem
+    moments: Moments
+    data: TrainingSet
+    order: Order
+    test: TestSet | None
+    state: TrainState
+    resumed: bool = False
+
+    @property
+    def epochs(self) -> int:
+        """Passes over the data."""
+        return self.settings.train.epochs
+
+    @property
+    def total_steps(self) -> int:
+        """Optimiser steps of the whole run."""
+        return self.epochs * self.order.steps
+
+    @property
+    def predictor(self) -> "NetworkPredictor":
+        """What its networks predict as they are now."""
+        problem = self.problem
+        return NetworkPredictor(problem.classes, problem.images.shape[1:], self.state.nets.modules)
+
+    def execute(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Progress]:
+        """Train to the end, writing the run folder on the way; asks `stop` after every step."""
+        since = self.state.step if self.resumed else None
+        recorder = Recorder(
+            self.folder, self.settings, self.problem, self.data.device, self.moments, since
+        )
+        try:
+            yield from self._train(recorder, stop)
+            self._write_verdict()
+            spent, seconds = self.state.spent, self.state.seconds
+            recorder.finish(
+                self.predictor.weights(),
+                epochs=self.epochs,
+                steps=self.state.step,
+                batch_size=self.order.batch_size,
+                seconds=seconds,
+                seconds_by={**spent, "other": seconds - sum(spent.values())},
+            )
+        except NonFiniteLoss as error:
+            path = self.folder / checkpoint.CURRENT
+            last = f"the last good checkpoint is {path}" if path.exists() else "no checkpoint yet"
+            raise NonFiniteLoss(f"{error}; {last}") from None
+        finally:
+            recorder.close()
+
+    def _train(self, recorder: Recorder, stop: Callable[[], bool]) -> Iterator[Progress]:
+        state, every = self.state, self.settings.train.checkpoint_every
+        saved_at = time.perf_counter()
+        for progress in fit(self.settings, state, self.data, self.order, self.test):
+            # Before the checkpoint: a line too many is cut on resuming, a missing one is lost.
             if progress.row is not None:
                 recorder.add(progress.row)
             ended = progress.step == progress.total
@@ -29,46 +96,89 @@ def execute(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Prog
             stopping = not ended and stop()
             if due or stopping or ended:
                 state.meter.check()  # never a checkpoint of a broken run
-                checkpoint.save(folder, state.state_dict())
+                checkpoint.save(self.folder, state.state_dict())
                 saved_at = time.perf_counter()
             yield progress
             if stopping:
                 raise Interrupted(
                     f"stopped after step {state.step} of {progress.total}; "
-                    f"go on with: concont train --resume {folder.path}"
+                    f"go on with: concont train --resume {self.folder.path}"
                 )
-        _judge(job)
-        recorder.finish(_weights(job), _figures(job))
-    except NonFiniteLoss as error:
-        path = folder / checkpoint.CURRENT
-        last = f"the last good checkpoint is {path}" if path.exists() else "no checkpoint yet"
-        raise NonFiniteLoss(f"{error}; {last}") from None
-    finally:
-        recorder.close()
+
+    def _write_verdict(self) -> None:
+        """What the method's controller says of the training rows, if it has one."""
+        began = time.perf_counter()
+        found = judge_training_rows(self.settings.method, self.state, self.data)
+        if found is not None:
+            self.folder.write_json("verdict.json", found)
+        self.state.seconds += time.perf_counter() - began
 
 
-def _judge(job: Job) -> None:
-    began = time.perf_counter()
-    found = judge(job)
-    if found is not None:
-        job.folder.write_json("verdict.json", found)
-    job.state.seconds += time.perf_counter() - began
+@dataclass(frozen=True)
+class NetworkPredictor:
+    """Predicts with a trained network."""
 
+    classes: tuple[str, ...]
+    shape: tuple[int, ...]  # (H, W, channels)
+    networks: Mapping[str, nn.Module]  # "online" predicts; "key" is kept beside it, if any
 
-def _weights(job: Job) -> dict[str, Tensor]:
-    return {
-        f"{name}.{key}": tensor
-        for name, module in job.state.nets.modules.items()
-        for key, tensor in module.state_dict().items()
-    }
+    @classmethod
+    def restore(
+        cls,
+        settings: Settings,
+        described: Mapping[str, Any],
+        weights: Mapping[str, Tensor],
+        device: str = "auto",
+        model: nn.Module | None = None,
+    ) -> "NetworkPredictor":
+        """From a run's settings, `data.json` and weights; model: an own network, if it was one."""
+        classes, moments = tuple(described["classes"]), described["normalisation"]
+        height, width, channels = described["shape"]
+        scale = torch.tensor(moments["mean"]), torch.tensor(moments["std"])
+        shape = (channels, height, width)
+        seed = settings.train.seed
+        network = build(settings.model, shape, len(classes), scale, seed, model)
+        prefix = "online."
+        own = {k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)}
+        try:
+            network.load_state_dict(own)
+        except RuntimeError:
+            raise UsageError(
+                "the run holds no network that its settings describe; if it is one of your own, "
+                "use concont.load(..., model=...) in Python"
+            ) from None
+        network.to(choose_device(device)).eval()
+        return cls(classes, (height, width, channels), {"online": network})
 
+    @property
+    def device(self) -> torch.device:
+        """Where the network lies."""
+        mean: Tensor = self.networks["online"].get_buffer("mean")
+        return mean.device
 
-def _figures(job: Job) -> dict[str, Any]:
-    state = job.state
-    return {
-        "epochs": job.settings.train.epochs,
-        "steps": state.step,
-        "batch_size": job.order.batch_size,
-        "seconds": state.seconds,
-        "seconds_by": {**state.spent, "other": state.seconds - sum(state.spent.values())},
-    }
+    def require_probabilities(self) -> None:
+        """Every network gives them."""
+
+    def predict_proba(self, inputs: ArrayLike) -> NDArray[np.float32]:
+        """Class probabilities (M, C) of images."""
+        images = to_images(check_inputs_fit(inputs, self.shape), self.device)
+        probs: NDArray[np.float32]
+        probs = predict_proba(self.networks["online"], images).float().cpu().numpy()
+        return probs
+
+    def predict(self, inputs: ArrayLike) -> Labels:
+        """The likeliest class (M,) of each image."""
+        likeliest: Labels = self.predict_proba(inputs).argmax(axis=1)
+        return likeliest
+
+    def evaluate(self, inputs: ArrayLike, labels: Labels) -> dict[str, Any]:
+        """Accuracies, confusions, and how well the probabilities are calibrated."""
+        return evaluate_probabilities(self.predict_proba(inputs), labels, self.classes)
+
+    def weights(self) -> dict[str, Tensor]:
+        """Of every network, under its name."""
+        return {
+            f"{name}.{key}": tensor
+            for name, network in self.networks.items()
+            for key, tensor in network.state_dict().items()
+        }

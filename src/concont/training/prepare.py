@@ -1,16 +1,13 @@
-"""From settings to a job that is ready to start: everything checked, nothing written."""
+"""From settings to a run that is ready to start: everything checked, nothing written."""
 
 import logging
 import os
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from concont.config.recipe_files import read_yaml
-from concont.config.resolve import check
 from concont.data import sources
 from concont.data.order import Order
 from concont.data.placement import TrainingSet
@@ -24,36 +21,12 @@ from concont.runs.settings import Settings
 from concont.training import checkpoint, cuda_speed
 from concont.training.evaluate import TestSet
 from concont.training.meter import Meter
+from concont.training.network_run import NetworkRun
 from concont.training.state import TrainState
 
 log = logging.getLogger("concont")
 AT_ONCE = 2**22  # pixels that are counted at once
 SMALLEST = 4  # pixels: the networks halve a side twice
-
-
-@dataclass(frozen=True)
-class Job:
-    """A run that is ready to start: checked and built, with nothing written yet."""
-
-    settings: Settings
-    folder: RunFolder
-    problem: Problem
-    moments: tuple[Tensor, Tensor]
-    data: TrainingSet
-    order: Order
-    test: TestSet | None
-    state: TrainState
-    resumed: bool = False
-
-    @property
-    def epochs(self) -> int:
-        """Passes over the data."""
-        return self.settings.train.epochs
-
-    @property
-    def total_steps(self) -> int:
-        """Optimiser steps of the whole run."""
-        return self.settings.train.epochs * self.order.steps
 
 
 def prepare(
@@ -62,8 +35,11 @@ def prepare(
     data: sources.Dataset | None = None,
     model: nn.Module | None = None,
     resumed: bool = False,
-) -> Job:
-    """Load the data, pose the problem, build the networks; refuse what cannot be trained."""
+) -> NetworkRun:
+    """Load the data, pose the problem, build the networks; refuse what cannot be trained.
+
+    resumed: a run that was started before goes on from its last checkpoint, if it has one.
+    """
     train = settings.train
     device = choose_device(train.device)
     if cuda_speed.wanted(settings, device):
@@ -92,7 +68,7 @@ def prepare(
             order.batch_size,
             train.batch_size,
         )
-    return Job(
+    run = NetworkRun(
         settings,
         folder,
         problem,
@@ -103,6 +79,9 @@ def prepare(
         start(settings, online, torch.from_numpy(problem.candidates).to(device)),
         resumed,
     )
+    if resumed:
+        _take_up_checkpoint(run)
+    return run
 
 
 def start(settings: Settings, online: Network, candidates: Tensor) -> TrainState:
@@ -143,30 +122,20 @@ def measure(problem: Problem) -> tuple[Tensor, Tensor]:
     return torch.tensor(mean, dtype=torch.float32), torch.tensor(std, dtype=torch.float32)
 
 
-def reopen(
-    folder: RunFolder, data: sources.Dataset | None = None, model: nn.Module | None = None
-) -> Job:
-    """A run that was started before, at its last checkpoint, or at its start without one."""
-    plain = read_yaml(folder.require("config.yaml").read_text("utf-8"), str(folder / "config.yaml"))
-    job = prepare(check(plain), folder, data, model, resumed=True)
-    known = folder.read_json("data.json")["digest"] if (folder / "data.json").exists() else None
-    if known not in (None, job.problem.digest):
-        raise DataError(f"{folder.path} was trained on other data than what is there now")
-    saved = checkpoint.load(folder, job.data.device)
-    if saved is not None:
-        _restore(job, saved)
-    return job
-
-
-def _restore(job: Job, saved: dict[str, Any]) -> None:
-    device = job.data.device.type
-    if saved["device"] != device:
-        log.warning("resumed on %s what began on %s: not exact", device, saved["device"])
+def _take_up_checkpoint(run: NetworkRun) -> None:
+    """Bring a run that was started before to its last checkpoint; without one it stays as new."""
+    run.folder.refuse_other_data(run.problem.digest)
+    device = run.data.device
+    saved = checkpoint.load(run.folder, device)
+    if saved is None:
+        return
+    if saved["device"] != device.type:
+        log.warning("resumed on %s what began on %s: not exact", device.type, saved["device"])
     try:
-        job.state.load_state_dict(saved)
+        run.state.load_state_dict(saved)
     except (KeyError, RuntimeError, ValueError) as error:
         raise DataError(
-            f"the checkpoint in {job.folder.path} does not fit its config.yaml: {error}"
+            f"the checkpoint in {run.folder.path} does not fit its config.yaml: {error}"
         ) from None
 
 

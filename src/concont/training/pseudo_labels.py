@@ -8,26 +8,29 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from concont.core.controller import Controller, Verdict
+from concont.data.placement import TrainingSet
 from concont.training.evaluate import predict_proba
-from concont.training.prepare import Job
+from concont.training.state import TrainState
+from concont.types import Named
 
 POINTS = 100  # of a precision-recall curve: recall 1 %, 2 %, ... 100 %
 
 
-def judge(job: Job) -> dict[str, Any] | None:
+def judge_training_rows(
+    method: Named, state: TrainState, data: TrainingSet
+) -> dict[str, Any] | None:
     """Pseudo-labels by class, and how well scores tell right ones; None without a controller.
 
     The images as they are, by the network that is evaluated and the thresholds at the end.
     """
-    state, data = job.state, job.data
-    controller: Controller | None = getattr(job.settings.method, "controller", None)
+    controller: Controller | None = getattr(method, "controller", None)
     if controller is None or "tau" not in state.memory:
         return None
     probs = predict_proba(state.nets.modules["online"], data.images.images)
-    return describe(controller.judge(probs, data.candidates, state.memory), data.truth)
+    return describe_verdict(controller.judge(probs, data.candidates, state.memory), data.truth)
 
 
-def describe(verdict: Verdict, truth: Tensor) -> dict[str, Any]:
+def describe_verdict(verdict: Verdict, truth: Tensor) -> dict[str, Any]:
     """A verdict on N rows in figures; those that need true labels (N,) are null without any."""
     known, classes = truth >= 0, verdict.probs.shape[1]
     right = known & (verdict.label == truth)
@@ -42,13 +45,13 @@ def describe(verdict: Verdict, truth: Tensor) -> dict[str, Any]:
         "confident": count(verdict.confident),
         "confident_right": count(verdict.confident & right) if known.all() else None,
         "precision": {
-            name: precision(right[known].cpu().numpy(), score[known].cpu().numpy())
+            name: precision_at_recalls(right[known].cpu().numpy(), score[known].cpu().numpy())
             for name, score in scores.items()
         },
     }
 
 
-def precision(right: NDArray[np.bool_], score: NDArray[Any]) -> list[float] | None:
+def precision_at_recalls(right: NDArray[np.bool_], score: NDArray[Any]) -> list[float] | None:
     """Of the highest scores, the share that is right, where so many of all right ones are in."""
     from sklearn.metrics import precision_recall_curve
 

@@ -8,22 +8,22 @@ from numpy.typing import NDArray
 BINS = 15
 
 
-def measure(
+def evaluate_probabilities(
     probs: NDArray[np.float32], labels: NDArray[np.int64], classes: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Figures of probabilities (M, C) against true labels (M,): `count` and calibration."""
+    """Figures of probabilities (M, C) against true labels (M,): as of labels, and calibration."""
     predicted = probs.argmax(axis=1)
     error = calibration_error(probs.max(axis=1), predicted == labels)
-    return {**count(predicted, labels, classes), "calibration_error": error}
+    return {**evaluate_labels(predicted, labels, classes), "calibration_error": error}
 
 
-def count(
+def evaluate_labels(
     predicted: NDArray[np.int64], labels: NDArray[np.int64], classes: tuple[str, ...]
 ) -> dict[str, Any]:
     """Figures of predicted labels (M,) against true ones (M,); scikit-learn counts.
 
     `confusion` has a row a true class, a column a predicted one. A class without an image has
-    no accuracy of its own.
+    no accuracy of its own, and labels alone no calibration error.
     """
     from sklearn.metrics import accuracy_score, confusion_matrix
 
@@ -36,6 +36,7 @@ def count(
         "accuracy": float(accuracy_score(labels, predicted)),
         "per_class": dict(zip(classes, own, strict=True)),
         "confusion": confusion.tolist(),
+        "calibration_error": None,
     }
 
 

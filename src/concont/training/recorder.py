@@ -16,8 +16,9 @@ from concont.config.resolve import write_yaml
 from concont.data.problem import Problem
 from concont.runs.folder import RunFolder, write_whole
 from concont.runs.settings import NAMED_SOURCES, Settings
+from concont.runs.summary import Summary
 
-LINE = (  # what a line of metrics holds; null where it does not apply
+COLUMNS = (  # in every line of metrics, null where they do not apply; a method may report more
     "epoch",
     "step",
     "seconds",
@@ -28,14 +29,11 @@ LINE = (  # what a line of metrics holds; null where it does not apply
     "loss_contrast",
     "confident",
     "pseudo_accuracy",
-    "pseudo_accuracy_partial",
-    "pseudo_accuracy_unlabeled",
     "confident_precision",
     "thresholds",
     "accuracy",
     "accuracy_best",
     "accuracy_momentum",
-    "accuracy_in_set",
 )
 Moments = tuple[Tensor, Tensor]  # mean and standard deviation of each channel
 
@@ -59,73 +57,80 @@ class Recorder:
 
         self.folder, self.settings, self.problem = folder, settings, problem
         folder.path.mkdir(parents=True, exist_ok=True)
+        folder.remove_unfinished()
         folder.write_text("config.yaml", write_yaml(settings))  # first: it makes this a run
         if since is not None:
             folder.cut_metrics(since)
-        folder.write_json("environment.json", self._environment(device, since is not None))
+        folder.write_json("environment.json", self._describe_starts(device, since is not None))
         folder.write_json("data.json", describe_data(problem, moments))
-        write_whole(folder / "candidates.npz", self._write_candidates)
+        problem.sets.write(folder / "candidates.npz", problem.rows)
         self.events = SummaryWriter(str(folder.path), purge_step=(since or 0) + 1)
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """A line of metrics, and the same for TensorBoard."""
-        self.folder.append_metrics(dict(row))
-        scalars = {name: value for name, value in row.items() if isinstance(value, float)}
-        for label, value in enumerate(row["thresholds"] or ()):
+        """Write a line of metrics, whatever its names are, and the same for TensorBoard."""
+        line = {**dict.fromkeys(COLUMNS), **row}
+        self.folder.append_metrics(line)
+        scalars = {name: value for name, value in line.items() if isinstance(value, float)}
+        for label, value in enumerate(line["thresholds"] or ()):
             scalars[f"threshold/{label}"] = value
         for name, value in scalars.items():
-            self.events.add_scalar(name, value, row["step"])
+            self.events.add_scalar(name, value, line["step"])
 
-    def finish(self, weights: Mapping[str, Tensor], figures: Mapping[str, Any]) -> None:
-        """What was learned, then the summary, with these figures, that marks the run finished."""
+    def finish(
+        self,
+        weights: Mapping[str, Tensor],
+        *,
+        seconds: float,
+        seconds_by: dict[str, float],
+        epochs: int | None = None,
+        steps: int | None = None,
+        batch_size: int | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write what was learned, then the summary, which marks the run as finished.
+
+        details: what the summary of this kind of run tells beside what every run's does.
+        """
         from safetensors.torch import save_file
 
         tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
         write_whole(self.folder / "model.safetensors", lambda path: save_file(tensors, path))
-        self.folder.write_json("summary.json", {**self._identity(), **self._result(), **figures})
+        settings, problem, last = self.settings, self.problem, self.folder.metrics()[-1]
+        data = settings.data
+        summary = Summary(
+            method=settings.method.name,
+            recipe=settings.recipe,
+            data=data.source if data.source in NAMED_SOURCES else problem.digest,
+            labeled=data.labeled,
+            ambiguity=data.ambiguity,
+            unlabeled=bool(data.unlabeled),
+            seed=settings.train.seed,
+            data_seed=data.seed,
+            settings_hash=settings.hash(problem.digest, problem.sets_hash),
+            evaluated_on=problem.evaluated_on,
+            accuracy_last=last["accuracy"],
+            accuracy_best=last["accuracy_best"],
+            accuracy_momentum=last["accuracy_momentum"],
+            epochs=epochs,
+            steps=steps,
+            batch_size=batch_size,
+            seconds=seconds,
+            seconds_by=seconds_by,
+            details=details or {},
+        )
+        self.folder.write_summary(summary)
 
     def close(self) -> None:
         """Let go of the open files."""
         self.events.close()
 
-    def _identity(self) -> dict[str, Any]:
-        """Which run this is."""
-        settings, problem = self.settings, self.problem
-        data = settings.data
-        return {
-            "method": settings.method.name,
-            "recipe": settings.recipe,
-            "data": data.source if data.source in NAMED_SOURCES else problem.digest,
-            "labeled": data.labeled,
-            "ambiguity": data.ambiguity,
-            "unlabeled": data.unlabeled,
-            "seed": settings.train.seed,
-            "data_seed": data.seed,
-            "settings_hash": settings.hash(problem.digest, problem.sets_hash),
-        }
-
-    def _result(self) -> dict[str, Any]:
-        """What its last evaluation found."""
-        last = self.folder.metrics()[-1]
-        return {
-            "evaluated_on": self.problem.evaluated_on,
-            "accuracy_last": last["accuracy"],
-            "accuracy_best": last["accuracy_best"],
-            "accuracy_momentum": last["accuracy_momentum"],
-        }
-
-    def _environment(self, device: torch.device, resumed: bool) -> dict[str, Any]:
+    def _describe_starts(self, device: torch.device, resumed: bool) -> dict[str, Any]:
         """This start's environment; those of earlier starts of the same run stay below it."""
-        now = environment(device)
+        now = describe_environment(device)
         if not resumed or not (self.folder / "environment.json").is_file():
             return now
         before = self.folder.read_json("environment.json")
         return {**now, "earlier": [*before.pop("earlier", []), before]}
-
-    def _write_candidates(self, path: Path) -> None:
-        with open(path, "wb") as file:
-            rows, sets = self.problem.rows, self.problem.candidates
-            np.savez_compressed(file, rows=rows, candidates=sets)
 
 
 def describe_data(problem: Problem, moments: Moments | None) -> dict[str, Any]:
@@ -146,7 +151,7 @@ def describe_data(problem: Problem, moments: Moments | None) -> dict[str, Any]:
     }
 
 
-def cpu_name() -> str:
+def read_cpu_name() -> str:
     """The processor's own name, where the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -156,7 +161,7 @@ def cpu_name() -> str:
     return names[0] if names else platform.processor()
 
 
-def environment(device: torch.device) -> dict[str, Any]:
+def describe_environment(device: torch.device) -> dict[str, Any]:
     """What a figure depends on besides the settings."""
     found, clean = version.commit()
     return {
@@ -168,7 +173,7 @@ def environment(device: torch.device) -> dict[str, Any]:
         "numpy": np.__version__,
         "platform": platform.platform(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-        "cpu": cpu_name(),
+        "cpu": read_cpu_name(),
         "cpus": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "command": sys.argv,

@@ -1,20 +1,133 @@
-"""The command for a run without a network, in real processes; the other kind is in tests/cli."""
+"""A third way of training; the command for one without a network, in real processes.
+
+That for networks is in tests/cli.
+"""
 
 import json
 import signal
 import time
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import pytest
+import torch
 
+import concont as package
+from concont.answers.predict import predict_files
+from concont.classic.options import CLASSICS
+from concont.config.resolve import resolve
+from concont.data import sources
+from concont.data.problem import pose
+from concont.device import choose_device
+from concont.errors import UsageError
 from concont.runs.folder import RunFolder
-from concont.training import either
-from concont.training.classic_run import Fit
+from concont.training.classic_run import ClassicRun
+from concont.training.loop import Progress
+from concont.training.predictor import check_inputs_fit
+from concont.training.quality import evaluate_labels
+from concont.training.recorder import Recorder
+from concont.training.trainers import TRAINERS, Trainer, reopen_run, trainer_of
 from processes import concont, start
 
-pytestmark = pytest.mark.slow
+
+@dataclass(frozen=True)
+class NearestMean:
+    """A method with a trainer of its own: the class whose mean image is nearest."""
+
+    name: Literal["nearest-mean"] = "nearest-mean"
+
+    trainer = "mean"
+    wants_unlabeled = False
+    reads_truth = False
 
 
+class MeanRun:
+    epochs = None
+
+    def __init__(self, settings, folder, data=None, model=None, resumed=False):
+        self.settings, self.folder = settings, folder
+        self.problem = pose(data or sources.load(settings.data.source), settings.data)
+        self.since = 0 if resumed else None
+
+    def execute(self, stop=lambda: False):
+        problem = self.problem
+        recorder = Recorder(
+            self.folder, self.settings, problem, choose_device("cpu"), since=self.since
+        )
+        share = problem.candidates / problem.candidates.sum(axis=1, keepdims=True)
+        pixels = problem.images.reshape(len(problem.rows), -1)
+        means = torch.from_numpy(share.T @ pixels / share.sum(axis=0)[:, None])
+        predictor = MeanPredictor(problem.classes, problem.images.shape[1:], means)
+        found = predictor.evaluate(problem.test_images, problem.test_labels)["accuracy"]
+        row = {"epoch": 1, "step": 1, "seconds": 1.0, "images_per_s": 1.0, "purity": 0.5}
+        recorder.add({**row, "accuracy": found, "accuracy_best": found})
+        recorder.finish(predictor.weights(), seconds=1.0, seconds_by={}, details={"spread": 2})
+        recorder.close()
+        yield Progress(1, 1, 1, True, row)
+
+
+@dataclass(frozen=True)
+class MeanPredictor:
+    classes: tuple
+    shape: tuple
+    means: torch.Tensor
+    device = torch.device("cpu")
+
+    @classmethod
+    def restore(cls, settings, described, weights, device="auto", model=None):
+        return cls(tuple(described["classes"]), tuple(described["shape"]), weights["means"])
+
+    def require_probabilities(self):
+        raise UsageError("nearest-mean gives no probabilities")
+
+    predict_proba = require_probabilities
+
+    def predict(self, inputs):
+        rows = check_inputs_fit(inputs, self.shape).reshape(len(inputs), -1)
+        return torch.cdist(torch.from_numpy(rows.astype(float)), self.means).argmin(dim=1).numpy()
+
+    def evaluate(self, inputs, labels):
+        return evaluate_labels(self.predict(inputs), labels, self.classes)
+
+    def weights(self):
+        return {"means": self.means}
+
+
+@pytest.fixture
+def third_trainer(monkeypatch):
+    monkeypatch.setitem(CLASSICS, "nearest-mean", NearestMean)
+    monkeypatch.setitem(TRAINERS, "mean", Trainer(MeanRun, MeanPredictor.restore))
+
+
+@pytest.mark.usefixtures("third_trainer")
+def test_a_third_way_of_training_needs_a_line_and_nothing_else(tmp_path, toy_npz):
+    data = {"source": str(toy_npz), "labeled": 0.5, "ambiguity": 0.3}
+    run = package.train({"method": {"name": "nearest-mean"}, "data": data}, out=tmp_path / "run")
+    assert run.summary.accuracy_last == 1.0
+    assert run.summary["spread"] == 2
+    again = package.load(tmp_path / "run")
+    assert again.evaluate() == run.evaluate()
+    assert again.evaluate()["accuracy"] == 1.0
+    folder = RunFolder(tmp_path / "run")
+    (line,) = folder.metrics()
+    assert (line["purity"], line["thresholds"]) == (0.5, None)
+    (folder / "summary.json").unlink()
+    reopened = reopen_run(folder)
+    assert isinstance(reopened, MeanRun)
+    assert len(list(reopened.execute())) == 1
+    assert package.load(tmp_path / "run").summary == run.summary
+    with pytest.raises(UsageError, match="gives no probabilities"):
+        predict_files(run, [])
+
+
+def test_a_method_that_says_nothing_trains_a_network(toy_config):
+    settings = resolve(toy_config)
+    assert trainer_of(settings) is TRAINERS["network"]
+    assert trainer_of(replace(settings, method=CLASSICS["sspl"]())) is TRAINERS["classic"]
+
+
+@pytest.mark.slow
 def test_train_resume_and_evaluate(tmp_path, toy_npz, monkeypatch):
     monkeypatch.setitem(concont.__globals__["ENVIRONMENT"], "XDG_CACHE_HOME", str(tmp_path))
     words = ("--method", "sspl", "--data", toy_npz, "--labeled", "0.5", "--out", tmp_path / "run")
@@ -25,7 +138,7 @@ def test_train_resume_and_evaluate(tmp_path, toy_npz, monkeypatch):
     summary = json.loads((tmp_path / "run/summary.json").read_text())
 
     (tmp_path / "run/summary.json").unlink()  # as a kill would have left it
-    assert isinstance(either.reopen(RunFolder(tmp_path / "run")), Fit)
+    assert isinstance(reopen_run(RunFolder(tmp_path / "run")), ClassicRun)
     again = concont("train", "--resume", tmp_path / "run")
     assert again.returncode == 0, again.stderr
     resumed = json.loads((tmp_path / "run/summary.json").read_text())
@@ -61,6 +174,7 @@ def in_a_line(done, code, message):
     assert message in line
 
 
+@pytest.mark.slow
 def test_a_run_of_features(tmp_path, rows):
     words = ("--method", "parm", "--set", "method.max_steps=1", "--labeled", "0.5")
     done = concont("train", "--data", rows, *words, "--epochs", "3", "--out", tmp_path / "run")
@@ -90,6 +204,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_a_clear_line_and_writes_nothing(tmp_path, rows, mistake):
     words, code, message = MISTAKES[mistake]
@@ -97,6 +212,7 @@ def test_a_mistake_is_a_clear_line_and_writes_nothing(tmp_path, rows, mistake):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_numbers_too_large_to_compute_with(tmp_path):
     x = np.random.RandomState(0).randn(40, 3) * 1e300
     np.savez(tmp_path / "large.npz", x_train=x, y_train=np.arange(40) % 3)
@@ -105,6 +221,7 @@ def test_numbers_too_large_to_compute_with(tmp_path):
     in_a_line(done, 1, "error: parm cannot learn from this data: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_first_request_to_stop_ends_a_fit(tmp_path, rows, number):
     run = tmp_path / "run"
@@ -128,6 +245,7 @@ def test_the_first_request_to_stop_ends_a_fit(tmp_path, rows, number):
     assert json.loads((run / "summary.json").read_text())["rounds"] == 3
 
 
+@pytest.mark.slow
 def test_a_network_on_features_is_refused_in_a_line(tmp_path):
     path = tmp_path / "rows.npz"
     np.savez(path, x_train=np.random.rand(20, 3), y_train=np.arange(20) % 2)

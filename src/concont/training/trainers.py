@@ -1,0 +1,102 @@
+"""What trains a method, and what predicts with it. A new way of training is a line in TRAINERS."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+
+from concont.config.recipe_files import read_yaml
+from concont.config.resolve import check
+from concont.data.sources import Dataset
+from concont.runs.folder import RunFolder
+from concont.runs.settings import Settings
+from concont.training import classic_run, network_run, prepare
+from concont.training.loop import Progress
+from concont.training.predictor import Predictor
+
+
+class PreparedRun(Protocol):
+    """A run that is ready to start: everything checked, nothing written."""
+
+    @property
+    def settings(self) -> Settings:
+        """All of them."""
+        ...
+
+    @property
+    def folder(self) -> RunFolder:
+        """Where it will be written."""
+        ...
+
+    @property
+    def epochs(self) -> int | None:
+        """Passes over the data; None: a single fit, which cannot be stopped and taken up."""
+        ...
+
+    def execute(self, stop: Callable[[], bool] = ...) -> Iterator[Progress]:
+        """Train to the end, writing the run folder on the way; asks `stop` after every step."""
+        ...
+
+
+class PrepareRun(Protocol):
+    """From settings to a run that is ready to start."""
+
+    def __call__(
+        self,
+        settings: Settings,
+        folder: RunFolder,
+        data: Dataset | None = None,
+        model: nn.Module | None = None,
+        resumed: bool = False,
+    ) -> PreparedRun:
+        """data: instead of the source in the settings; model: an own network; resumed: go on."""
+        ...
+
+
+class RestorePredictor(Protocol):
+    """From what a run folder holds to what its run has learned."""
+
+    def __call__(
+        self,
+        settings: Settings,
+        described: Mapping[str, Any],
+        weights: Mapping[str, Tensor],
+        device: str = "auto",
+        model: nn.Module | None = None,
+    ) -> Predictor:
+        """described: `data.json`; weights: `model.safetensors`; model: an own network."""
+        ...
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """One way of training: how a run is prepared, and how what it learned is read back."""
+
+    prepare: PrepareRun
+    restore: RestorePredictor
+
+
+TRAINERS = {
+    "network": Trainer(prepare.prepare, network_run.NetworkPredictor.restore),
+    "classic": Trainer(classic_run.prepare, classic_run.ClassicPredictor.restore),
+}
+
+
+def trainer_of(settings: Settings) -> Trainer:
+    """The one that the settings' method declares; without a word, it trains a network."""
+    return TRAINERS[getattr(settings.method, "trainer", "network")]
+
+
+def read_settings(folder: RunFolder) -> Settings:
+    """The settings of a run that was started."""
+    path = folder.require("config.yaml")
+    return check(read_yaml(path.read_text("utf-8"), str(path)))
+
+
+def reopen_run(
+    folder: RunFolder, data: Dataset | None = None, model: nn.Module | None = None
+) -> PreparedRun:
+    """A run that was started and not finished, ready to go on from its last checkpoint."""
+    settings = read_settings(folder)
+    return trainer_of(settings).prepare(settings, folder, data, model, resumed=True)
