@@ -15,7 +15,7 @@ from concont.methods import METHODS
 from concont.runs.folder import RunFolder
 from concont.training.network_run import execute
 from concont.training.prepare import prepare, reopen
-from concont.types import Share, StepOut
+from concont.types import MethodDefaults, Share, StepOut
 from toys import EVERY
 
 pytestmark = pytest.mark.slow
@@ -37,21 +37,13 @@ ALL_ROWS = ("dpll-controlled", "dpll-cpl", "pico-unlabeled", "own")  # beside th
 
 
 @dataclass(frozen=True)
-class Own:
+class Own(MethodDefaults):
     """A method of a user's own: labels that follow the network slowly."""
 
     name: Literal["own"] = "own"
     pace: Share = 0.9
 
     views = ("weak",)
-    key_momentum = None
-    key_views = ()
-    momentum_rises = False
-    wants_unlabeled = False
-    reads_truth = False
-
-    def idle(self, batch, partial):
-        return 0
 
     def init_state(self, candidates, dim):
         return {"table": candidates / candidates.sum(dim=1, keepdim=True)}

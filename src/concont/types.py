@@ -6,7 +6,7 @@ Shape letters, everywhere: B batch, C classes, D embedding, K keys, N training r
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
 
 from annotated_types import Ge, Gt, Le, Lt
 
@@ -77,14 +77,43 @@ class Nets:
         return found
 
 
-class Simple:
-    """What a method has unless it says otherwise; a base for the simple ones."""
+class Verdict(Protocol):
+    """What a method holds of N rows: their pseudo-labels, and of which it is confident."""
 
-    key_momentum: float | None = None
+    @property
+    def label(self) -> "Tensor":
+        """Pseudo-labels (N,)."""
+        ...
+
+    @property
+    def score(self) -> "Tensor":
+        """How sure it is of each (N,)."""
+        ...
+
+    @property
+    def confident(self) -> "Tensor":
+        """Whether that is enough (N,) bool."""
+        ...
+
+    @property
+    def probs(self) -> "Tensor":
+        """The probabilities (N, C) that were judged."""
+        ...
+
+
+class MethodDefaults:
+    """The answers of a method that has nothing of its own to say; a base for every method."""
+
+    # What it asks for on a recipe, by the recipe's name, and on all that extend it.
+    brings: Mapping[str, Mapping[str, Any]] = {}
     key_views: tuple[str, ...] = ()
-    momentum_rises = False
-    wants_unlabeled = False
-    reads_truth = False
+    wants_unlabeled: bool = False
+    reads_truth: bool = False
+    fully_supervised: bool = False
+
+    def key_momentum(self, step: "Tensor") -> "float | Tensor | None":
+        """There is no key network."""
+        return None
 
     def idle(self, batch: int, partial: int) -> int:
         """Every row learns."""
@@ -96,6 +125,14 @@ class Simple:
 
     def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
         """Nothing to store."""
+
+    def thresholds(self, state: State) -> "Tensor | None":
+        """There are none."""
+        return None
+
+    def judge(self, probs: "Tensor", candidates: "Tensor", state: State) -> Verdict | None:
+        """It has no opinion."""
+        return None
 
 
 class Named(Protocol):
@@ -113,7 +150,12 @@ class Named(Protocol):
 
     @property
     def reads_truth(self) -> bool:
-        """Whether it learns from true labels: a bound, and no method."""
+        """Whether it learns from true labels, and so needs that of every training image."""
+        ...
+
+    @property
+    def fully_supervised(self) -> bool:
+        """Whether it is the bound that sees every image with its label, whatever sets are asked."""
         ...
 
 
@@ -127,18 +169,15 @@ class Method(Named, Protocol):
         ...
 
     @property
-    def key_momentum(self) -> float | None:
-        """How slowly the key network follows the online one; None without a key network."""
-        ...
-
-    @property
     def key_views(self) -> tuple[str, ...]:
         """Those of the views that no other network than the key network sees."""
         ...
 
-    @property
-    def momentum_rises(self) -> bool:
-        """Whether that pace is reached from a quick one: see `core.memory.rising`."""
+    def key_momentum(self, step: "Tensor") -> "float | Tensor | None":
+        """How slowly the key network follows the online one; None, always, without a key network.
+
+        step () counts the steps before this one, on the device.
+        """
         ...
 
     def idle(self, batch: int, partial: int) -> int:
@@ -161,4 +200,15 @@ class Method(Named, Protocol):
 
     def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
         """Write what is to be kept into `state`, in place, after the optimiser's step."""
+        ...
+
+    def thresholds(self, state: State) -> "Tensor | None":
+        """The score (C,) from which on a pseudo-label of each class is confident; for the log."""
+        ...
+
+    def judge(self, probs: "Tensor", candidates: "Tensor", state: State) -> Verdict | None:
+        """What it holds of rows with these probabilities and candidate sets (N, C), both.
+
+        Asked at the end of a run, of a method that has thresholds.
+        """
         ...

@@ -28,6 +28,13 @@ def test_a_row_in_words():
     assert text == f"1,234 images/s  {losses}  confident 50.00 %  accuracy 98.77 %"
 
 
+def test_what_a_method_of_ones_own_reports_is_shown_too():
+    text = describe({**ROW, "loss_smooth": 0.5, "agreement": 0.25, "accuracy_best": 0.9})
+    assert "smooth 0.500" in text
+    assert "agreement 0.250" in text
+    assert "best" not in text
+
+
 def test_plain_lines_where_there_is_no_terminal():
     out = io.StringIO()
     watch(points(), 1, "concont", Console(file=out, width=40))

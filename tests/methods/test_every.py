@@ -46,7 +46,8 @@ def test_the_contract(name):
     )
     state = method.init_state(all_sets(), D)
     assert all(isinstance(tensor, torch.Tensor) for tensor in state.values())
-    assert method.reads_truth == (name == "supervised")
+    assert method.reads_truth == (name in BOUNDS)
+    assert method.fully_supervised == (name == "supervised")
 
 
 @pytest.mark.parametrize("name", EVERY)

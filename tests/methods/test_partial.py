@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 import oracles
 from concont.methods.partial import Partial
@@ -22,7 +23,7 @@ def test_it_needs_one_view_and_no_memory():
     method = Partial()
     assert method.views == ("weak",)
     assert method.init_state(problem().candidates, 4) == {}
-    assert method.key_momentum is None
+    assert method.key_momentum(torch.zeros(())) is None
 
 
 def test_the_pass_begins_with_the_rows_that_carry_no_loss():

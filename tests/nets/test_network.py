@@ -54,12 +54,12 @@ def test_images_are_normalised_by_the_datas_own_moments():
 
 def test_the_key_network_starts_equal_and_learns_nothing():
     online = tiny()
-    nets = with_key(online, 0.9)
+    nets = with_key(online, True)
     assert nets.key is not online
     assert not any(p.requires_grad for p in nets.modules["key"].parameters())
     for a, b in zip(online.parameters(), nets.modules["key"].parameters(), strict=True):
         assert torch.equal(a, b)
-    alone = with_key(online, None)
+    alone = with_key(online, False)
     assert list(alone.modules) == ["online"]
 
 

@@ -24,6 +24,7 @@ class Classic:
 
     wants_unlabeled = True
     reads_truth = False
+    fully_supervised = False
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from concont.training.loop import Progress
 
 
+SHARES = ("confident", "accuracy")
+LEFT_OUT = (  # of what every line has, which is enough to write to a file
+    *("epoch", "step", "seconds", "images_per_s"),
+    *("pseudo_accuracy", "pseudo_accuracy_partial", "pseudo_accuracy_unlabeled"),
+    *("confident_precision", "accuracy_best", "accuracy_momentum", "accuracy_in_set"),
+)
+
+
 def percent(value: float | None) -> str:
     """A share as text; a dash where there is none."""
     return "-" if value is None else f"{100 * value:.2f} %"
@@ -28,13 +36,11 @@ def percent(value: float | None) -> str:
 def describe(row: dict[str, Any]) -> str:
     """A line of metrics in words."""
     parts = [f"{row['images_per_s']:,.0f} images/s"]
-    for name in ("loss", "loss_part", "loss_reg", "loss_contrast"):
-        if row[name] is not None:
-            parts.append(f"{name.removeprefix('loss_')} {row[name]:.3f}")
-    if row["confident"] is not None:
-        parts.append(f"confident {percent(row['confident'])}")
-    if row["accuracy"] is not None:
-        parts.append(f"accuracy {percent(row['accuracy'])}")
+    for name, value in row.items():  # also what a method of the user's own reports
+        if not isinstance(value, float) or name in LEFT_OUT:
+            continue
+        shown = percent(value) if name in SHARES else f"{value:.3f}"
+        parts.append(f"{name.removeprefix('loss_')} {shown}")
     return "  ".join(parts)
 
 

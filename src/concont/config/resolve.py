@@ -166,7 +166,7 @@ def check(plain: Mapping[str, Any]) -> Settings:
             raise UsageError(f"unknown section {name}{_nearest(str(name), known)}")
     method = _check_method(plain)
     sections = {name: _check_section(name, kind, plain) for name, kind in SECTIONS.items()}
-    if method.reads_truth:  # a bound: every image, with its true label
+    if method.fully_supervised:
         everything = replace(sections["data"], labeled=None, ambiguity=None, unlabeled=True)
         sections["data"] = replace(everything, at_least_two=False, candidates=None)
     if sections["data"].unlabeled is None:

@@ -18,8 +18,18 @@ from concont.core.losses import (
     uniform_cross_entropy,
     uniform_cross_entropy_of_all,
 )
-from concont.core.memory import EMPTY, empty_queue, push_
-from concont.types import Batch, Count, Fraction, Nets, NonNegative, Positive, State, StepOut
+from concont.core.memory import EMPTY, empty_queue, push_, rising
+from concont.types import (
+    Batch,
+    Count,
+    Fraction,
+    MethodDefaults,
+    Nets,
+    NonNegative,
+    Positive,
+    State,
+    StepOut,
+)
 
 PART_LOSSES = {
     ("partial", "partial"): partial_cross_entropy,
@@ -30,7 +40,7 @@ PART_LOSSES = {
 
 
 @dataclass(frozen=True)
-class ConCont:
+class ConCont(MethodDefaults):
     """Eq. 5: the partial loss, and consistency of labels and of representations."""
 
     name: Literal["concont"] = "concont"
@@ -59,7 +69,6 @@ class ConCont:
     momentum_rises: bool = False  # to that value, from 0.1
 
     wants_unlabeled = True
-    reads_truth = False
 
     def __post_init__(self) -> None:
         if self.balance == "adaptive":
@@ -76,14 +85,18 @@ class ConCont:
         return ("weak", "strong", "strong2") if self.branches == "three" else ("weak", "strong")
 
     @property
-    def key_views(self) -> tuple[str, ...]:
+    def key_views(self) -> tuple[str, ...]:  # type: ignore[override]
         """The second strong draw; with two branches the key network shares the weak view."""
         return self.views[2:]
 
     @property
-    def key_momentum(self) -> float | None:
+    def reads_truth(self) -> bool:  # type: ignore[override]
+        """Only where the contrast is to be guided by true labels: a bound."""
+        return self.selection == "true"
+
+    def key_momentum(self, step: Tensor) -> float | Tensor | None:
         """The key network follows at this pace."""
-        return self.momentum
+        return rising(self.momentum, step) if self.momentum_rises else self.momentum
 
     def idle(self, batch: int, partial: int) -> int:
         """The weak rows without a candidate set, which Eq. 1 leaves at 0."""
@@ -108,8 +121,7 @@ class ConCont:
         """Eqs. 1-5 on one batch."""
         # One pass for both views, so that all their rows share one set of BatchNorm statistics.
         # The weak view goes first, since some of its rows are idle.
-        own_weak = batch.views["weak"][: self._n_weak(batch)]
-        weak, strong = nets.online.features(own_weak, batch.views["strong"])
+        weak, strong = nets.online.features(self._weak_view(batch), batch.views["strong"])
         logits_weak, logits_strong = nets.online.logits(weak), nets.online.logits(strong)
         keys, teacher_logits = self._key_pass(nets, batch)
 
@@ -148,11 +160,18 @@ class ConCont:
         self.controller.update(state, batch.index, memory)
         push_(state, memory["keys"], memory["label"], memory["verdict_confident"])
 
-    def _n_weak(self, batch: Batch) -> int:
-        """How many rows' weak view the online network sees: all, or those that Eq. 1 needs."""
-        if self.weak_rows == "all" or batch.n_partial is None:
-            return len(batch.index)
-        return batch.n_partial
+    def thresholds(self, state: State) -> Tensor | None:
+        """The controller's."""
+        return self.controller.balance.thresholds(state)
+
+    def judge(self, probs: Tensor, candidates: Tensor, state: State) -> Verdict | None:
+        """The controller's opinion."""
+        return self.controller.judge(probs, candidates, state)
+
+    def _weak_view(self, batch: Batch) -> Tensor:
+        """What the online network sees of the weak view: all rows, or those that Eq. 1 needs."""
+        every = batch.views["weak"]
+        return every if self.weak_rows == "all" else every[: batch.n_partial]
 
     def _key_pass(self, nets: Nets, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Keys z' (B, D), and the momentum network's weak logits where it is the teacher."""

@@ -7,18 +7,18 @@ import torch
 from torch import Tensor
 
 from concont.core.balance import make_balance, refuse_outside
-from concont.core.controller import Controller, label_quality
+from concont.core.controller import Controller, Verdict, label_quality
 from concont.core.losses import (
     consistency_loss,
     inside_softmax,
     outside_cross_entropy,
     uniform_over,
 )
-from concont.types import Batch, Nets, NonNegative, Positive, Simple, State, StepOut
+from concont.types import Batch, MethodDefaults, Nets, NonNegative, Positive, State, StepOut
 
 
 @dataclass(frozen=True)
-class Dpll(Simple):
+class Dpll(MethodDefaults):
     """No mass outside the set, and all views near the label distribution of the last visit."""
 
     name: Literal["dpll"] = "dpll"
@@ -76,6 +76,14 @@ class Dpll(Simple):
             metrics=metrics,
             memory=memory,
         )
+
+    def thresholds(self, state: State) -> Tensor | None:
+        """The controller's, where there is one."""
+        return self.controller.balance.thresholds(state) if self.controlled else None
+
+    def judge(self, probs: Tensor, candidates: Tensor, state: State) -> Verdict | None:
+        """The controller's opinion, where there is one."""
+        return self.controller.judge(probs, candidates, state) if self.controlled else None
 
     def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
         """The rows' new distributions, whatever the verdict; then the thresholds."""

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from concont.core.losses import inside_softmax
-from concont.types import Batch, Nets, NonNegative, Simple, State, StepOut
+from concont.types import Batch, MethodDefaults, Nets, NonNegative, State, StepOut
 
 
 @dataclass(frozen=True)
-class Lws(Simple):
+class Lws(MethodDefaults):
     """A sigmoid loss a label, weighted on each side of the candidate set."""
 
     name: Literal["lws"] = "lws"

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from concont.core.losses import PART_MEANS, partial_cross_entropy
-from concont.types import Batch, Nets, Simple, State, StepOut
+from concont.types import Batch, MethodDefaults, Nets, State, StepOut
 
 
 @dataclass(frozen=True)
-class Partial(Simple):
+class Partial(MethodDefaults):
     """Eq. 1 and nothing else."""
 
     name: Literal["partial"] = "partial"

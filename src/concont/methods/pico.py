@@ -15,18 +15,18 @@ from concont.types import (
     Batch,
     Count,
     Fraction,
+    MethodDefaults,
     Nets,
     NonNegative,
     Positive,
     Share,
-    Simple,
     State,
     StepOut,
 )
 
 
 @dataclass(frozen=True)
-class Pico(Simple):
+class Pico(MethodDefaults):
     """Cross-entropy to a slow label confidence, and contrast between equal pseudo-labels."""
 
     name: Literal["pico"] = "pico"
@@ -40,8 +40,7 @@ class Pico(Simple):
     views = ("weak", "strong")
     key_views = ("strong",)
 
-    @property
-    def key_momentum(self) -> float | None:  # type: ignore[override]
+    def key_momentum(self, step: Tensor) -> float | Tensor | None:
         """The key network follows at this pace."""
         return self.momentum
 

@@ -6,11 +6,11 @@ from typing import Literal
 from torch import Tensor
 
 from concont.core.losses import inside_softmax, soft_cross_entropy, uniform_over
-from concont.types import Batch, Nets, Simple, State, StepOut
+from concont.types import Batch, MethodDefaults, Nets, State, StepOut
 
 
 @dataclass(frozen=True)
-class Proden(Simple):
+class Proden(MethodDefaults):
     """Cross-entropy to the weights that the row's last visit left."""
 
     name: Literal["proden"] = "proden"

@@ -96,9 +96,9 @@ def skip_idle_(network: Network, rows: int) -> None:
     network.idle = network.backbone.idle = rows  # type: ignore[assignment]
 
 
-def with_key(online: Network, key_momentum: float | None) -> Nets:
+def with_key(online: Network, has_key: bool) -> Nets:
     """The online network and, where the method has one, its running average at the same start."""
-    if key_momentum is None:
+    if not has_key:
         return Nets(online, online)
     return Nets(online, copy.deepcopy(online).requires_grad_(False))
 

@@ -108,7 +108,8 @@ def prepare(
 def start(settings: Settings, online: Network, candidates: Tensor) -> TrainState:
     """The state of a run before its first step, on the device of the candidate sets (N, C)."""
     method, options, device = settings.deep, settings.optimizer, candidates.device
-    nets = with_key(online, method.key_momentum)
+    steps = torch.zeros((), dtype=torch.float64, device=device)
+    nets = with_key(online, method.key_momentum(steps) is not None)
     memory = method.init_state(candidates, settings.model.embedding)
     return TrainState(
         nets=nets,
@@ -123,6 +124,7 @@ def start(settings: Settings, online: Network, candidates: Tensor) -> TrainState
         ),
         memory={name: tensor.to(device) for name, tensor in memory.items()},
         views=torch_stream(settings.train.seed, "views", device=device),
+        steps_on_device=steps,
         meter=Meter(device),
     )
 
@@ -173,8 +175,7 @@ def _restore(job: Job, saved: dict[str, Any]) -> None:
 def _refuse(settings: Settings, problem: Problem) -> None:
     if problem.images.ndim == 2:
         raise UsageError("this data holds features, no images: --method sspl or parm learn of them")
-    bound = settings.method.reads_truth or getattr(settings.method, "selection", None) == "true"
-    if bound and (problem.truth < 0).any():
+    if settings.method.reads_truth and (problem.truth < 0).any():
         raise UsageError("this bound needs the true label of every training image")
     if len(problem.rows) < 2 or settings.train.batch_size < 2:
         raise UsageError("BatchNorm needs at least two rows in a batch; there is one")

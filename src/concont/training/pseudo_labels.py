@@ -7,9 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from concont.core.controller import Controller, Verdict
 from concont.training.evaluate import predict_proba
 from concont.training.prepare import Job
+from concont.types import Verdict
 
 POINTS = 100  # of a precision-recall curve: recall 1 %, 2 %, ... 100 %
 
@@ -20,11 +20,12 @@ def judge(job: Job) -> dict[str, Any] | None:
     The images as they are, by the network that is evaluated and the thresholds at the end.
     """
     state, data = job.state, job.data
-    controller: Controller | None = getattr(job.settings.method, "controller", None)
-    if controller is None or "tau" not in state.memory:
+    method = job.settings.deep
+    if method.thresholds(state.memory) is None:
         return None
     probs = predict_proba(state.nets.modules["online"], data.images.images)
-    return describe(controller.judge(probs, data.candidates, state.memory), data.truth)
+    verdict = method.judge(probs, data.candidates, state.memory)
+    return None if verdict is None else describe(verdict, data.truth)
 
 
 def describe(verdict: Verdict, truth: Tensor) -> dict[str, Any]:
