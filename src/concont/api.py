@@ -13,6 +13,7 @@ from torch import nn
 from concont.classic.options import Classic
 from concont.config.recipe_files import read_yaml
 from concont.config.resolve import check, resolve
+from concont.config.validate import get_section
 from concont.data import sources
 from concont.data.placement import to_images
 from concont.data.problem import pose
@@ -132,7 +133,8 @@ def train(
         settings = config
     else:
         plain = dict(config)
-        settings = resolve(plain, recipe=plain.pop("recipe", None))
+        code = get_section(plain, "method").get("name")  # a caller may name code to run
+        settings = resolve(plain, recipe=plain.pop("recipe", None), code=code)
     folder = RunFolder(out) if out is not None else RunFolder.dated(settings.method.name)
     folder.refuse_if_used()
     own = None if data is None else sources.from_arrays(data)

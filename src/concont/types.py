@@ -5,8 +5,8 @@ Shape letters, everywhere: B batch, C classes, D embedding, K keys, N training r
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, runtime_checkable
 
 from annotated_types import Ge, Gt, Le, Lt
 
@@ -20,6 +20,34 @@ AtLeastOne = Annotated[int, Ge(1)]
 Share = Annotated[float, Ge(0), Le(1)]
 Fraction = Annotated[float, Ge(0), Lt(1)]
 State = dict[str, "Tensor"]
+Plain = dict[str, Any]  # settings as YAML holds them
+
+
+def setting(
+    default: Any, *, only_with: Mapping[str, Any] | None = None, shared: bool = False
+) -> Any:
+    """A field of settings that has more to say than its type and its default.
+
+    only_with: values of other fields, a tuple for several, without which it has no effect. It is
+    then refused, and no part of what identifies a result. shared: a recipe's value holds for
+    every method that has this field, not only for the one that the recipe was written for.
+    """
+    known = {"only_with": only_with or {}, "shared": shared}
+    return field(default=default, metadata=known)
+
+
+def find_unused(kind: type, values: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a section without effect, and with which other field's value they have none.
+
+    values: those of the section; what is not among them has its default.
+    """
+    known = {each.name: values.get(each.name, each.default) for each in fields(kind)}
+    found = {}
+    for each in fields(kind):
+        for other, wanted in each.metadata.get("only_with", {}).items():
+            if known[other] not in (wanted if isinstance(wanted, tuple) else (wanted,)):
+                found[each.name] = other
+    return found
 
 
 @dataclass(frozen=True)
@@ -105,8 +133,9 @@ class MethodDefaults:
     """The answers of a method that has nothing of its own to say; a base for every method."""
 
     # What it asks for on a recipe, by the recipe's name, and on all that extend it.
-    brings: Mapping[str, Mapping[str, Any]] = {}
+    brings: ClassVar[Plain] = {}
     key_views: tuple[str, ...] = ()
+    partial_rows_first: bool = False
     wants_unlabeled: bool = False
     reads_truth: bool = False
     fully_supervised: bool = False
@@ -114,10 +143,6 @@ class MethodDefaults:
     def key_momentum(self, step: "Tensor") -> "float | Tensor | None":
         """There is no key network."""
         return None
-
-    def idle(self, batch: int, partial: int) -> int:
-        """Every row learns."""
-        return 0
 
     def init_state(self, candidates: "Tensor", dim: int) -> State:
         """Nothing outlives a step."""
@@ -173,17 +198,15 @@ class Method(Named, Protocol):
         """Those of the views that no other network than the key network sees."""
         ...
 
+    @property
+    def partial_rows_first(self) -> bool:
+        """Whether each batch is to begin with its partial rows, and say how many: `n_partial`."""
+        ...
+
     def key_momentum(self, step: "Tensor") -> "float | Tensor | None":
         """How slowly the key network follows the online one; None, always, without a key network.
 
         step () counts the steps before this one, on the device.
-        """
-        ...
-
-    def idle(self, batch: int, partial: int) -> int:
-        """How many rows of the online network's pass carry no loss; the pass begins with them.
-
-        batch: rows of a batch; partial: how many at its end hold all that have a candidate set.
         """
         ...
 

@@ -176,7 +176,6 @@ def test_without_the_controller_its_state_is_not_kept():
     method = Dpll()
     assert method.views == ("weak", "strong", "strong2")
     assert (method.key_momentum(torch.zeros(())), method.wants_unlabeled) == (None, False)
-    assert method.idle(8, 3) == 0
 
 
 def test_a_threshold_outside_its_bounds_is_refused_where_there_is_a_controller():

@@ -89,4 +89,3 @@ def test_it_needs_one_view_and_no_key_network():
     method = Lws()
     assert (method.views, method.wants_unlabeled) == (("weak",), False)
     assert method.key_momentum(torch.zeros(())) is None
-    assert method.idle(8, 3) == 0

@@ -31,4 +31,3 @@ def test_it_is_a_bound_that_sees_every_image():
     assert method.wants_unlabeled
     assert (method.views, method.key_momentum(torch.zeros(()))) == (("weak",), None)
     assert method.init_state(torch.ones(B, C).bool(), D) == {}
-    assert method.idle(8, 3) == 0

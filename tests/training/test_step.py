@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from concont.augment.views import draw, render
-from concont.config.resolve import merge, resolve
+from concont.config.layers import merge
+from concont.config.resolve import resolve
 from concont.data.sources import from_arrays
-from concont.nets.network import skip_idle_
 from concont.runs.folder import RunFolder
 from concont.training.cuda_speed import Apart
 from concont.training.prepare import prepare
@@ -123,20 +123,6 @@ def test_the_rate_is_set_as_a_number_or_where_a_captured_step_reads_it(toy_array
     assert place.item() == 0.25
     found, expected = contents(tensor.state), contents(plain.state)
     assert all(torch.allclose(found[n], expected[n], atol=1e-6) for n in expected)
-
-
-def test_skipping_idle_rows_changes_the_backbones_gradient_and_no_loss(toy_arrays, toy_config):
-    toy_config["model"]["name"], toy_config["train"]["skip_idle"] = "resnet18", True
-    toy_config["data"]["labeled"] = 5
-    skipping, whole = job(toy_arrays, toy_config), job(toy_arrays, toy_config)
-    assert skipping.state.nets.online.idle == 8
-    skip_idle_(whole.state.nets.online, 0)
-    (found, _), (expected, _) = (go(each, steps=1) for each in (skipping, whole))
-    assert torch.allclose(found, expected, rtol=1e-4)
-    one, other = contents(skipping.state), contents(whole.state)
-    differ = {name for name in one if not torch.allclose(one[name], other[name], atol=1e-4)}
-    assert "online.backbone.conv1.weight" in differ
-    assert all("backbone" in name for name in differ)
 
 
 def test_gradients_do_not_outlive_a_step(toy_arrays, toy_config):

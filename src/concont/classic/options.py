@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from annotated_types import Ge, MultipleOf
 
-from concont.types import AtLeastOne, NonNegative, Positive, Share
+from concont.types import AtLeastOne, NonNegative, Plain, Positive, Share
 
 if TYPE_CHECKING:
     from concont.classic.estimator import CandidateClassifier
@@ -22,6 +22,7 @@ class Classic:
     name: str
     size: Side  # of the images that GIST sees
 
+    brings: ClassVar[Plain] = {}
     wants_unlabeled = True
     reads_truth = False
     fully_supervised = False
@@ -57,7 +58,8 @@ class Parm(Classic):
     max_steps: AtLeastOne = 1000
 
 
-CLASSICS: dict[str, type[Classic]] = {"sspl": Sspl, "parm": Parm}
+# By name, as `--method` takes it: every one of the above.
+CLASSICS: dict[str, type[Classic]] = {vars(kind)["name"]: kind for kind in Classic.__subclasses__()}
 
 
 def classifier(options: Classic, device: str, seed: int) -> "CandidateClassifier":

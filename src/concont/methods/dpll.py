@@ -1,7 +1,7 @@
 """DPLL (Wu et al. 2022): consistency of three views with a conformal label distribution."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -14,7 +14,20 @@ from concont.core.losses import (
     outside_cross_entropy,
     uniform_over,
 )
-from concont.types import Batch, MethodDefaults, Nets, NonNegative, Positive, State, StepOut
+from concont.types import (
+    Batch,
+    MethodDefaults,
+    Nets,
+    NonNegative,
+    Plain,
+    Positive,
+    State,
+    StepOut,
+    setting,
+)
+
+CONTROLLED = {"controlled": True}
+ADAPTIVE = {"controlled": True, "balance": "adaptive"}
 
 
 @dataclass(frozen=True)
@@ -25,13 +38,27 @@ class Dpll(MethodDefaults):
     weight: NonNegative = 1.0  # lambda: of the consistency, once it has ramped up
     ramp: Positive = 0.5  # share of the run over which it does
     controlled: bool = False  # ConCont's controller decides which rows are held to be consistent
-    balance: Literal["adaptive", "da", "cpl", "fixed"] = "adaptive"
-    threshold: NonNegative = 0.8
-    threshold_lower: NonNegative = 0.5
-    threshold_upper: NonNegative = 0.95
-    threshold_rate: NonNegative = 1.0
+    balance: Literal["adaptive", "da", "cpl", "fixed"] = setting("adaptive", only_with=CONTROLLED)
+    threshold: NonNegative = setting(0.8, only_with=CONTROLLED, shared=True)
+    threshold_lower: NonNegative = setting(0.5, only_with=ADAPTIVE, shared=True)
+    threshold_upper: NonNegative = setting(0.95, only_with=ADAPTIVE, shared=True)
+    threshold_rate: NonNegative = setting(1.0, only_with=ADAPTIVE, shared=True)
 
     views = ("weak", "strong", "strong2")
+    brings: ClassVar[Plain] = {  # of its paper; milestones as shares of the run
+        "paper": {
+            "views": {"weak": "pad4", "strong": "dpll"},
+            "optimizer": {"lr": 0.1, "weight_decay": 1e-4, "schedule": "steps"},
+            "train": {"batch_size": 64},
+        },
+        "svhn": {
+            "views": {
+                "flip": False,
+                "weak": {"pad": 0, "ratio": [1.0, 1.0]},
+                "strong": "dpll-svhn",
+            }
+        },
+    }
 
     def __post_init__(self) -> None:
         if self.controlled and self.balance == "adaptive":

@@ -16,10 +16,6 @@ class Partial(MethodDefaults):
 
     views = ("weak",)
 
-    def idle(self, batch: int, partial: int) -> int:
-        """The rows without a candidate set."""
-        return batch - partial
-
     def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
         """The mean of Eq. 1 over the batch, or over its partial rows."""
         (features,) = nets.online.features(batch.views["weak"])

@@ -17,7 +17,7 @@ class Supervised(MethodDefaults):
     views = ("weak",)
     wants_unlabeled = True
     reads_truth = True
-    fully_supervised = True
+    fully_supervised = True  # the ConCont paper states neither views nor schedule: as ConCont
 
     def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
         """The mean cross-entropy."""

@@ -19,7 +19,6 @@ class Network(nn.Module):
     mean: Tensor
     std: Tensor
     mixed = True  # bfloat16 inside the network where it runs on a GPU
-    idle = 0  # rows at the head of a training pass through which no gradient flows
     foreign = False  # a user's own backbone
 
     def __init__(
@@ -84,16 +83,6 @@ def build(
         network = Network(body.cpu(), dim, classes, model, *moments)
         network.foreign = backbone is not None
     return network.train().to(memory_format=torch.channels_last)
-
-
-def can_skip_idle(network: Network) -> bool:
-    """Whether its backward pass can leave rows out."""
-    return hasattr(type(network.backbone), "idle")
-
-
-def skip_idle_(network: Network, rows: int) -> None:
-    """Let no gradient flow through the first `rows` of a training pass."""
-    network.idle = network.backbone.idle = rows  # type: ignore[assignment]
 
 
 def with_key(online: Network, has_key: bool) -> Nets:

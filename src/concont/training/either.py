@@ -32,13 +32,13 @@ def prepare(
     return classic_run.prepare(settings, folder, data)
 
 
-def reopen(folder: RunFolder) -> Job:
-    """A run that was started before and not finished."""
+def reopen(folder: RunFolder, method: str | None = None) -> Job:
+    """A run that was started before and not finished; method: the user's own, where it has one."""
     path = folder.require("config.yaml")
-    settings = check(read_yaml(path.read_text("utf-8"), str(path)))
+    settings = check(read_yaml(path.read_text("utf-8"), str(path)), method)
     if isinstance(settings.method, Classic):
         return classic_run.prepare(settings, folder, resumed=True)
-    return network_job.reopen(folder)
+    return network_job.reopen(folder, method=method)
 
 
 def execute(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progress]:

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from concont.data.placement import TrainingSet
 from concont.data.problem import Problem, pose
 from concont.device import choose_device
 from concont.errors import DataError, UsageError
-from concont.nets.network import Network, build, can_skip_idle, skip_idle_, with_key
+from concont.nets.network import Network, build, with_key
 from concont.rng import derive, torch_stream
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
@@ -64,7 +64,7 @@ def prepare(
     resumed: bool = False,
 ) -> Job:
     """Load the data, pose the problem, build the networks; refuse what cannot be trained."""
-    train = settings.train
+    train, method = settings.train, settings.deep
     device = choose_device(train.device)
     if cuda_speed.wanted(settings, device):
         cuda_speed.get_ready()
@@ -80,12 +80,7 @@ def prepare(
     shape, classes = (channels, height, width), len(problem.classes)
     torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
     online = build(settings.model, shape, classes, moments, train.seed, model).to(device)
-    skipping = train.skip_idle and can_skip_idle(online)
-    order = Order.of(problem, train, sort=skipping)
-    idle = settings.deep.idle(order.batch_size, order.most_partial) if skipping else 0
-    order = replace(order, sort=idle > 0)
-    if idle:
-        skip_idle_(online, idle)
+    order = Order.of(problem, train, method.partial_rows_first)
     if order.batch_size < train.batch_size:
         log.warning(
             "a batch holds %d rows, not %d: the data has no more",
@@ -146,11 +141,17 @@ def measure(problem: Problem) -> tuple[Tensor, Tensor]:
 
 
 def reopen(
-    folder: RunFolder, data: sources.Dataset | None = None, model: nn.Module | None = None
+    folder: RunFolder,
+    data: sources.Dataset | None = None,
+    model: nn.Module | None = None,
+    method: str | None = None,
 ) -> Job:
-    """A run that was started before, at its last checkpoint, or at its start without one."""
+    """A run that was started before, at its last checkpoint, or at its start without one.
+
+    method: FILE.py:Class of a method of the user's own, which no run folder can make run.
+    """
     plain = read_yaml(folder.require("config.yaml").read_text("utf-8"), str(folder / "config.yaml"))
-    job = prepare(check(plain), folder, data, model, resumed=True)
+    job = prepare(check(plain, method), folder, data, model, resumed=True)
     known = folder.read_json("data.json")["digest"] if (folder / "data.json").exists() else None
     if known not in (None, job.problem.digest):
         raise DataError(f"{folder.path} was trained on other data than what is there now")
