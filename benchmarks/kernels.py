@@ -15,7 +15,8 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from concont.bench.product import Runner, make_job, random_images
-from concont.config.resolve import every_method, resolve
+from concont.config.registry import registered_names
+from concont.config.resolve import resolve
 from concont.training.recorder import describe_environment
 
 STEPS = 10
@@ -25,7 +26,7 @@ SHOWN = 60  # kernels, those that take longest
 def main() -> None:
     """Warm up, then watch some steps at batch 256."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("method", choices=sorted(every_method()))
+    parser.add_argument("method", choices=sorted(registered_names()))
     method = parser.parse_args().method
     if not torch.cuda.is_available():
         parser.exit(2, "kernels are watched on a GPU; there is none here\n")

@@ -106,20 +106,19 @@ def online_weights(ready):
 
 @pytest.fixture
 def resnet_config(toy_config, monkeypatch):
-    """Idle rows, float32, and pseudo-labels that decide nothing, since they amplify rounding."""
+    """ResNet, float32, and pseudo-labels that decide nothing, since they amplify rounding."""
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-    toy_config["model"]["name"] = "resnet18"
+    toy_config["model"] = {"name": "resnet18", "hidden": 8, "embedding": 8}
     toy_config["data"]["labeled"] = 8
-    never = {"threshold": 5.0, "threshold_upper": 5.0, "balance": "fixed", "selection": "unsupcon"}
+    never = {"threshold": 5.0, "balance": "fixed", "selection": "unsupcon"}
     toy_config["method"] |= {**never, "temperature": 0.5}
     return toy_config
 
 
 def resnet_job(config):
-    ready = job(config, stripes(64, 16), skip_idle=True, batch_size=32)
+    ready = job(config, stripes(64, 16), batch_size=32)
     for network in ready.state.nets.modules.values():
         network.mixed = False
-    assert ready.state.nets.online.idle == 24
     return ready
 
 

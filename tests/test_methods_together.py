@@ -1,76 +1,23 @@
 """Every method learns from digits, and goes on after a stop as if there had been none."""
 
-from dataclasses import dataclass
-from typing import Literal
-
 import pytest
 import torch
 from safetensors.torch import load_file
 
 import concont
 from concont.config.resolve import resolve
-from concont.core.losses import inside_softmax, soft_cross_entropy
 from concont.errors import Interrupted
-from concont.methods import METHODS
+from concont.methods import load_method
 from concont.runs.folder import RunFolder
 from concont.training.prepare import prepare
 from concont.training.trainers import reopen_run
-from concont.types import Share, StepOut
-from toys import EVERY
+from toys import EVERY, all_sets, row_tables
 
 pytestmark = pytest.mark.slow
 ROWS, CLASSES = 1437, 10
 LABELED = 718  # half of them
-TABLES = {  # kept for every row
-    "concont-cpl": {"passed": ()},
-    "dpll": {"conformal": (CLASSES,)},
-    "dpll-controlled": {"conformal": (CLASSES,)},
-    "dpll-cpl": {"conformal": (CLASSES,), "passed": ()},
-    "pico": {"confidence": (CLASSES,)},
-    "pico-unlabeled": {"confidence": (CLASSES,)},
-    "proden": {"weights": (CLASSES,)},
-    "lws": {"weights": (CLASSES,)},
-    "own": {"table": (CLASSES,)},
-}
-SYSTEMS = {**EVERY, "pico-unlabeled": EVERY["pico"], "own": {"name": "own"}}
-ALL_ROWS = ("dpll-controlled", "dpll-cpl", "pico-unlabeled", "own")  # beside those that want them
-
-
-@dataclass(frozen=True)
-class Own:
-    """A method of a user's own: labels that follow the network slowly."""
-
-    name: Literal["own"] = "own"
-    pace: Share = 0.9
-
-    views = ("weak",)
-    key_momentum = None
-    key_views = ()
-    momentum_rises = False
-    wants_unlabeled = False
-    reads_truth = False
-
-    def idle(self, batch, partial):
-        return 0
-
-    def init_state(self, candidates, dim):
-        return {"table": candidates / candidates.sum(dim=1, keepdim=True)}
-
-    def losses(self, nets, state, batch):
-        (features,) = nets.online.features(batch.views["weak"])
-        logits = nets.online.logits(features)
-        before = state["table"][batch.index]
-        now = torch.lerp(inside_softmax(logits.detach(), batch.candidates), before, self.pace)
-        loss = soft_cross_entropy(logits, now).mean()
-        return StepOut(loss, terms={"loss_part": loss.detach()}, memory={"table": now})
-
-    def commit(self, nets, state, batch, out):
-        state["table"].index_copy_(0, batch.index, out.memory["table"])
-
-
-@pytest.fixture(autouse=True)
-def _own(monkeypatch):
-    monkeypatch.setitem(METHODS, "own", Own)
+SYSTEMS = {**EVERY, "pico-unlabeled": EVERY["pico"]}
+ALL_ROWS = ("dpll-controlled", "dpll-cpl", "pico-unlabeled")  # beside those that want them
 
 
 QUICK = {  # settings for a hundred steps instead of a hundred thousand
@@ -90,7 +37,7 @@ RATES = {"dpll": 0.1, "lws": 0.2}
 def config(system):
     """Short, but long enough to learn; the views are those of the recipe for digits."""
     name = SYSTEMS[system]["name"]
-    everything = METHODS[name].wants_unlabeled or system in ALL_ROWS
+    everything = load_method(name).wants_unlabeled or system in ALL_ROWS
     return {
         "data": {"source": "digits", "labeled": 0.5, "ambiguity": 0.3, "unlabeled": everything},
         "model": {"name": "small", "width": 8, "hidden": 32, "embedding": 16},
@@ -132,8 +79,8 @@ def test_it_learns_and_goes_on_after_a_stop_as_if_there_had_been_none(tmp_path, 
     )
     assert [name for name in whole if not torch.equal(kept[name], whole[name])] == []
     rows = ROWS if job.settings.data.unlabeled else LABELED
-    tables = {n: tuple(t.shape) for n, t in kept.items() if t.ndim and len(t) in (ROWS, LABELED)}
-    assert tables == {n: (rows, *rest) for n, rest in TABLES.get(system, {}).items()}
+    tables = {name for name, tensor in kept.items() if tensor.ndim and len(tensor) == rows}
+    assert tables == row_tables(job.settings.method, all_sets(), dim=5)
     assert len(job.problem.rows) == rows
 
 

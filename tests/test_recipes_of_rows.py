@@ -6,8 +6,8 @@ from functools import cache
 import pytest
 
 from concont.config.recipe_files import row_names
-from concont.config.resolve import every_method, resolve
-from concont.methods import METHODS
+from concont.config.registry import load_registered, registered_names
+from concont.config.resolve import resolve
 from concont.runs.settings import NAMED_VIEWS, Optimizer, View, Views
 
 PAPER = ("cifar10", "cifar100", "svhn")
@@ -133,10 +133,18 @@ def section(base, said):
     """A row's `method`: the recipe's with what was said, or another method with the data's."""
     name = said.get("name", base.name)
     if name == base.name:
-        return replace(base, **said)
-    kind = every_method()[name]
+        return without_unused(replace(base, **said))
+    kind = load_registered(name)
     taken = {field.name for field in fields(kind)}.intersection(OF_THE_DATA)
-    return kind(**said, **{key: getattr(base, key) for key in taken})
+    return without_unused(kind(**said, **{key: getattr(base, key) for key in taken}))
+
+
+def without_unused(method):
+    """The bounds of thresholds mean nothing unless these move, and none without a controller."""
+    unused = () if getattr(method, "balance", "adaptive") == "adaptive" else OF_THE_DATA[1:4]
+    unused = unused if getattr(method, "controlled", True) else (*OF_THE_DATA[:4], "balance")
+    unused = [name for name in unused if hasattr(method, name)]
+    return replace(method, **{name: getattr(type(method), name) for name in unused})
 
 
 def test_every_row_is_in_the_table_and_no_two_are_the_same():
@@ -166,22 +174,22 @@ def test_what_the_rows_differ_from_is_concont_with_all_images(data):
 
 
 @pytest.mark.parametrize("data", PAPER)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ASKED)
 def test_what_a_method_asks_for_on_the_papers_data(method, data):
     views, lr, decay, schedule, batch, embedding = ASKED[method]
     own, found = recipe(data), recipe_of(method, data)
     assert found.views == (OF_DPLL_ON_SVHN if (method, data) == ("dpll", "svhn") else views)
     assert found.optimizer == Optimizer(lr, 0.9, decay, nesterov=False, schedule=schedule)
     assert found.model == replace(own.model, embedding=embedding)
-    skips = own.train.skip_idle and method == "concont"
-    assert found.train == replace(own.train, batch_size=batch, skip_idle=skips)
+    assert found.train == replace(own.train, batch_size=batch)
     assert found.train.epochs == 800
 
 
 @pytest.mark.parametrize("data", PAPER)
 def test_keys_and_thresholds_of_other_methods_on_the_papers_data(data):
     tau = {"cifar100": (0.6, 0.4, 0.8, 1.0)}.get(data, (0.8, 0.5, 0.95, 1.0))
-    pico, dpll = recipe_of("pico", data).method, recipe_of("dpll", data).method
+    pico = recipe_of("pico", data).method
+    dpll = resolve({"data": {"source": data}}, "dpll-controller").method
     assert (pico.queue, pico.momentum) == (8192, 0.999)
     assert tuple(getattr(dpll, name) for name in OF_THE_DATA[:4]) == tau
 
@@ -196,3 +204,13 @@ def test_the_named_views_are_the_published_ones():
             "dpll-svhn": STRONG_SVHN,
         },
     }
+
+
+@pytest.mark.parametrize("method", registered_names())
+@pytest.mark.parametrize("data", PAPER)
+def test_a_recipe_that_extends_a_data_sets_is_for_a_method_what_that_is(tmp_path, method, data):
+    (tmp_path / "mine.yaml").write_text(f"extends: {data}\ntrain: {{epochs: 7}}\n")
+    found = resolve({"method": {"name": method}}, str(tmp_path / "mine.yaml"))
+    wanted = resolve({"method": {"name": method}}, data, ["train.epochs=7"])
+    assert found.recipe == "mine"
+    assert replace(found, recipe=wanted.recipe) == wanted

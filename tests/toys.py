@@ -1,10 +1,11 @@
 """Networks and batches small enough to follow by hand."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import torch
 import torch.nn.functional as F
 
+from concont.methods import load_method, method_names
 from concont.types import Batch
 
 B, C, D, N = 6, 4, 5, 11
@@ -85,28 +86,29 @@ def uniform(sets):
     return [[member / sum(row) for member in row] for row in sets.tolist()]
 
 
-# Every method, and the ways in which a method may be asked for: settings of the method section.
-EVERY = {
-    "concont": {"name": "concont"},
+# Ways in which a method may be asked for besides plainly: settings of the method section.
+WAYS = {
     "concont-fixed": {"name": "concont", "balance": "fixed"},
     "concont-da": {"name": "concont", "balance": "da", "pseudo": "soft"},
     "concont-cpl": {"name": "concont", "balance": "cpl"},
     "concont-true": {"name": "concont", "selection": "true"},
-    "dpll": {"name": "dpll"},
     "dpll-controlled": {"name": "dpll", "controlled": True},
     "dpll-cpl": {"name": "dpll", "controlled": True, "balance": "cpl"},
-    "pico": {"name": "pico"},
-    "proden": {"name": "proden"},
-    "lws": {"name": "lws"},
-    "partial": {"name": "partial"},
-    "supervised": {"name": "supervised"},
 }
+# Every method of the package, whatever files there are, and these.
+EVERY = {**{name: {"name": name} for name in method_names()}, **WAYS}
 
 
 def small_queue(method):
     """The same with fewer keys, where it keeps any, which follow sooner."""
-    queued = method["name"] in ("concont", "pico")
-    return {**method, "queue": 24, "momentum": 0.9} if queued else method
+    known = {field.name for field in fields(load_method(method["name"]))}
+    return {**method, **{k: v for k, v in {"queue": 24, "momentum": 0.9}.items() if k in known}}
+
+
+def row_tables(method, candidates, dim):
+    """The names of what it keeps for every row of a training set (N, C), N unlike other sizes."""
+    state = method.init_state(candidates, dim)
+    return {name for name, kept in state.items() if kept.ndim and len(kept) == len(candidates)}
 
 
 class OnePass(LinearNet):
@@ -117,19 +119,10 @@ class OnePass(LinearNet):
         return super().features(*self.rows.split([len(view) for view in views]))
 
 
-def partial_last(batch):
-    """The same rows, those with a candidate set last; and how many these are."""
-    return _in_order(batch, 1)
-
-
 def partial_first(batch):
     """The same rows, those with a candidate set first; and how many these are."""
-    return _in_order(batch, -1)
-
-
-def _in_order(batch, sign):
     partial = ~batch.candidates.all(dim=1)
-    order = (sign * partial.int()).argsort(stable=True)
+    order = (~partial).int().argsort(stable=True)
     views = {name: view[order] for name, view in batch.views.items()}
     rows = replace(
         batch,

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from concont.config.resolve import resolve
+from concont.config.resolve import read_settings, resolve
+from concont.config.validate import get_section
 from concont.data import sources
 from concont.data.problem import pose
 from concont.errors import DataError, UsageError
@@ -17,7 +18,7 @@ from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
 from concont.runs.summary import Summary
 from concont.training.predictor import Predictor, check_inputs_fit
-from concont.training.trainers import read_settings, trainer_of
+from concont.training.trainers import trainer_of
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,8 @@ def train(
         settings = config
     else:
         plain = dict(config)
-        settings = resolve(plain, recipe=plain.pop("recipe", None))
+        code = get_section(plain, "method").get("name")  # a caller may name code to run
+        settings = resolve(plain, recipe=plain.pop("recipe", None), code=code)
     folder = RunFolder(out) if out is not None else RunFolder.dated(settings.method.name)
     folder.refuse_if_used()
     own = None if data is None else sources.from_arrays(data)
@@ -123,7 +125,7 @@ def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = No
 
     folder = RunFolder(path)
     summary, data = folder.read_summary(), folder.read_json("data.json")
-    settings = read_settings(folder)
+    settings = read_settings(folder.require("config.yaml"))
     weights_path = folder.require("model.safetensors")
     try:
         weights = load_file(weights_path)

@@ -5,8 +5,8 @@ Shape letters, everywhere: B batch, C classes, D embedding, K keys, N training r
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Protocol, runtime_checkable
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, runtime_checkable
 
 from annotated_types import Ge, Gt, Le, Lt
 
@@ -20,6 +20,34 @@ AtLeastOne = Annotated[int, Ge(1)]
 Share = Annotated[float, Ge(0), Le(1)]
 Fraction = Annotated[float, Ge(0), Lt(1)]
 State = dict[str, "Tensor"]
+Plain = dict[str, Any]  # settings as YAML holds them
+
+
+def setting(
+    default: Any, *, only_with: Mapping[str, Any] | None = None, shared: bool = False
+) -> Any:
+    """A field of settings that has more to say than its type and its default.
+
+    only_with: values of other fields, a tuple for several, without which it has no effect. It is
+    then refused, and no part of what identifies a result. shared: a recipe's value holds for
+    every method that has this field, not only for the one that the recipe was written for.
+    """
+    known = {"only_with": only_with or {}, "shared": shared}
+    return field(default=default, metadata=known)
+
+
+def find_unused(kind: type, values: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a section without effect, and with which other field's value they have none.
+
+    values: those of the section; what is not among them has its default.
+    """
+    known = {each.name: values.get(each.name, each.default) for each in fields(kind)}
+    found = {}
+    for each in fields(kind):
+        for other, wanted in each.metadata.get("only_with", {}).items():
+            if known[other] not in (wanted if isinstance(wanted, tuple) else (wanted,)):
+                found[each.name] = other
+    return found
 
 
 @dataclass(frozen=True)
@@ -77,18 +105,44 @@ class Nets:
         return found
 
 
-class Simple:
-    """What a method has unless it says otherwise; a base for the simple ones."""
+class Verdict(Protocol):
+    """What a method holds of N rows: their pseudo-labels, and of which it is confident."""
 
-    key_momentum: float | None = None
+    @property
+    def label(self) -> "Tensor":
+        """Pseudo-labels (N,)."""
+        ...
+
+    @property
+    def score(self) -> "Tensor":
+        """How sure it is of each (N,)."""
+        ...
+
+    @property
+    def confident(self) -> "Tensor":
+        """Whether that is enough (N,) bool."""
+        ...
+
+    @property
+    def probs(self) -> "Tensor":
+        """The probabilities (N, C) that were judged."""
+        ...
+
+
+class MethodDefaults:
+    """The answers of a method that has nothing of its own to say; a base for every method."""
+
+    # What it asks for on a recipe, by the recipe's name, and on all that extend it.
+    brings: ClassVar[Plain] = {}
     key_views: tuple[str, ...] = ()
-    momentum_rises = False
-    wants_unlabeled = False
-    reads_truth = False
+    partial_rows_first: bool = False
+    wants_unlabeled: bool = False
+    reads_truth: bool = False
+    fully_supervised: bool = False
 
-    def idle(self, batch: int, partial: int) -> int:
-        """Every row learns."""
-        return 0
+    def key_momentum(self, step: "Tensor") -> "float | Tensor | None":
+        """There is no key network."""
+        return None
 
     def init_state(self, candidates: "Tensor", dim: int) -> State:
         """Nothing outlives a step."""
@@ -96,6 +150,14 @@ class Simple:
 
     def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
         """Nothing to store."""
+
+    def thresholds(self, state: State) -> "Tensor | None":
+        """There are none."""
+        return None
+
+    def judge(self, probs: "Tensor", candidates: "Tensor", state: State) -> Verdict | None:
+        """It has no opinion."""
+        return None
 
 
 class Named(Protocol):
@@ -113,7 +175,12 @@ class Named(Protocol):
 
     @property
     def reads_truth(self) -> bool:
-        """Whether it learns from true labels: a bound, and no method."""
+        """Whether it learns from true labels, and so needs that of every training image."""
+        ...
+
+    @property
+    def fully_supervised(self) -> bool:
+        """Whether it is the bound that sees every image with its label, whatever sets are asked."""
         ...
 
 
@@ -127,24 +194,19 @@ class Method(Named, Protocol):
         ...
 
     @property
-    def key_momentum(self) -> float | None:
-        """How slowly the key network follows the online one; None without a key network."""
-        ...
-
-    @property
     def key_views(self) -> tuple[str, ...]:
         """Those of the views that no other network than the key network sees."""
         ...
 
     @property
-    def momentum_rises(self) -> bool:
-        """Whether that pace is reached from a quick one: see `core.memory.rising`."""
+    def partial_rows_first(self) -> bool:
+        """Whether each batch is to begin with its partial rows, and say how many: `n_partial`."""
         ...
 
-    def idle(self, batch: int, partial: int) -> int:
-        """How many rows of the online network's pass carry no loss; the pass begins with them.
+    def key_momentum(self, step: "Tensor") -> "float | Tensor | None":
+        """How slowly the key network follows the online one; None, always, without a key network.
 
-        batch: rows of a batch; partial: how many at its end hold all that have a candidate set.
+        step () counts the steps before this one, on the device.
         """
         ...
 
@@ -161,4 +223,15 @@ class Method(Named, Protocol):
 
     def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
         """Write what is to be kept into `state`, in place, after the optimiser's step."""
+        ...
+
+    def thresholds(self, state: State) -> "Tensor | None":
+        """The score (C,) from which on a pseudo-label of each class is confident; for the log."""
+        ...
+
+    def judge(self, probs: "Tensor", candidates: "Tensor", state: State) -> Verdict | None:
+        """What it holds of rows with these probabilities and candidate sets (N, C), both.
+
+        Asked at the end of a run, of a method that has thresholds.
+        """
         ...

@@ -135,12 +135,6 @@ def test_the_precision_is_that_of_both_networks(ready):
         assert [net.mixed for net in ready.state.nets.modules.values()] == [half, half]
 
 
-def test_networks_that_skip_idle_rows_are_refused(ready):
-    ready.state.nets.online.idle = 3
-    with pytest.raises(ValueError, match="skip_idle"):
-        plain_step(ready)
-
-
 def test_the_rate_is_set_where_it_is_a_tensor_too(ready):
     (group,) = ready.state.optimizer.param_groups
     group["lr"] = rate = torch.tensor(9.0)

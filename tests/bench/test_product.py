@@ -4,7 +4,7 @@ import torch
 
 from concont.bench.product import Runner, make_job, random_images, time_step
 from concont.config.resolve import resolve
-from concont.methods import METHODS
+from concont.methods import method_names
 
 SMALL = {"model": {"name": "small", "width": 4}, "train": {"batch_size": 16, "device": "cpu"}}
 
@@ -21,7 +21,7 @@ def test_random_images_are_the_same_each_time_and_balanced():
     assert (np.bincount(first.y_train) == 4).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", method_names())
 def test_every_method_sees_all_rows(method):
     config = {**SMALL, "method": {"name": method}, "data": {"labeled": 0.2, "holdout": 0.1}}
     job = make_job(resolve(config), random_images(40, 8))

@@ -3,15 +3,8 @@ from dataclasses import asdict, replace
 import pytest
 import yaml
 
-from concont.config.resolve import (
-    check,
-    merge,
-    parse_assignments,
-    recipe_names,
-    resolve,
-    row_names,
-    write_yaml,
-)
+from concont.config.recipe_files import recipe_names, row_names
+from concont.config.resolve import check, parse_assignments, read_settings, resolve, write_yaml
 from concont.errors import UsageError
 from concont.methods.concont import ConCont
 from concont.methods.partial import Partial
@@ -140,17 +133,11 @@ def test_the_papers_recipes(name, labeled, ambiguity, tau):
     assert (settings.train.epochs, settings.train.batch_size) == (800, 256)
     assert settings.views == Views()
     assert settings.model == Model(init="torch" if name == "cifar10" else "he")
-    assert settings.train.skip_idle is (name == "cifar10")
 
 
 def test_numbers_as_people_write_them():
     assert parse_assignments(["optimizer.lr=1e-3"]) == {"optimizer": {"lr": 1e-3}}
     assert parse_assignments(["a.b.c=x", "a.d=null"]) == {"a": {"b": {"c": "x"}, "d": None}}
-
-
-def test_merging_goes_deep_and_replaces_lists():
-    base = {"a": {"b": 1, "c": [1, 2]}, "d": 1}
-    assert merge(base, {"a": {"c": [3]}}) == {"a": {"b": 1, "c": [3]}, "d": 1}
 
 
 def test_the_written_configuration_is_complete():
@@ -211,3 +198,36 @@ def test_two_recipes_to_begin_with_are_refused():
         resolve({"method": {"name": "pico"}}, "cifar10+dpll")
     with pytest.raises(UsageError, match="nor a row"):
         resolve({}, "two-brunch")
+
+
+def test_a_recipe_that_extends_another_says_only_what_is_different(tmp_path):
+    (tmp_path / "strong.yaml").write_text("extends: cifar10\nmethod: {threshold: 0.9}\n")
+    found, base = resolve({}, str(tmp_path / "strong.yaml")), resolve({}, "cifar10")
+    assert found.recipe == "strong"
+    assert found.method == replace(base.method, threshold=0.9)
+    assert replace(found, method=base.method, recipe=base.recipe) == base
+    assert "extends" not in write_yaml(found)
+    (tmp_path / "pico.yaml").write_text("extends: cifar10\nmethod: {name: pico, queue: 99}\n")
+    own, wanted = resolve({}, str(tmp_path / "pico.yaml")), resolve({}, "cifar10+pico")
+    assert own.method == replace(wanted.method, queue=99)
+    assert (own.views, own.optimizer) == (wanted.views, wanted.optimizer)
+
+
+def test_what_an_extending_recipe_says_wins_over_what_a_method_brings(tmp_path):
+    (tmp_path / "mine.yaml").write_text("extends: svhn\noptimizer: {lr: 0.3}\n")
+    found = resolve({"method": {"name": "dpll"}}, str(tmp_path / "mine.yaml"))
+    assert (found.optimizer.lr, found.optimizer.schedule) == (0.3, "steps")
+    assert found.views == resolve({}, "svhn+dpll").views
+
+
+def test_a_file_of_settings_is_taken_as_it_is(tmp_path):
+    settings = resolve({"data": {"source": "digits"}}, None, ["train.epochs=3"])
+    path = tmp_path / "config.yaml"
+    path.write_text(write_yaml(settings))
+    assert read_settings(path) == settings
+    for text, message in (("- 1", "must hold sections"), ("trian: {}", "unknown section trian")):
+        path.write_text(text)
+        with pytest.raises(UsageError, match=f"config.yaml:? .*{message}"):
+            read_settings(path)
+    with pytest.raises(UsageError, match="none.yaml cannot be read"):
+        read_settings(tmp_path / "none.yaml")

@@ -33,14 +33,13 @@ def test_the_order_depends_on_seed_and_epoch_alone(problem):
 
 
 def test_a_share_of_each_batch_is_partial(problem):
-    order, sorted_too = (
-        Order.of(problem, Train(batch_size=16, partial_share=0.75), sort) for sort in (False, True)
-    )
+    train = Train(batch_size=16, partial_share=0.75)
+    order, asked_for = (Order.of(problem, train, first) for first in (False, True))
     partial = torch.from_numpy(~problem.candidates.all(axis=1))
     rows = order.epoch(0)
     assert partial[rows].tolist() == [[True] * 12 + [False] * 4] * 2
-    assert partial[sorted_too.epoch(0)].tolist() == [[False] * 4 + [True] * 12] * 2
-    assert order.most_partial == 12
+    assert torch.equal(asked_for.epoch(0), rows)  # they are first either way
+    assert order.leading_partial == asked_for.leading_partial == 12
     visits = torch.bincount(rows[partial[rows]], minlength=40)[partial]
     assert visits.min() >= 2  # 24 visits to 10 rows: two whole passes and a part
     assert visits.max() <= 3
@@ -51,7 +50,7 @@ def test_the_ends_of_the_share(problem, share):
     order = Order.of(problem, Train(batch_size=8, partial_share=share))
     partial = torch.from_numpy(~problem.candidates.all(axis=1))
     assert (partial[order.epoch(1)] == bool(share)).all()
-    assert order.most_partial == 8 * share
+    assert order.leading_partial == 8 * share
 
 
 def test_a_batch_is_never_larger_than_the_data(problem):
@@ -59,17 +58,18 @@ def test_a_batch_is_never_larger_than_the_data(problem):
     assert (order.batch_size, order.steps) == (40, 1)
 
 
-def test_rows_are_sorted_where_that_is_asked_for(problem):
-    plain, skipping = (Order.of(problem, Train(), sort) for sort in (False, True))
+def test_partial_rows_are_first_where_that_is_asked_for(problem):
+    plain, first = (Order.of(problem, Train(), asked) for asked in (False, True))
     partial = torch.from_numpy(~problem.candidates.all(axis=1))
-    assert not partial[plain.epoch(0)][0, -10:].all()
-    assert partial[skipping.epoch(0)][0, -10:].all()
+    assert not partial[plain.epoch(0)][0, :10].all()
+    assert plain.leading_partial is None
+    assert partial[first.epoch(0)][0, :10].all()
 
 
 def sorted_order(rows, n_partial, batch, seed):
     stream = torch.Generator().manual_seed(seed)
     shuffled = torch.randperm(rows, generator=stream)
-    return Order(shuffled[:n_partial], shuffled[n_partial:], batch, None, seed, sort=True)
+    return Order(shuffled[:n_partial], shuffled[n_partial:], batch, None, seed, partial_first=True)
 
 
 @st.composite
@@ -85,22 +85,22 @@ def orders(draw):
 @example(order=sorted_order(50, 20, 50, 1), epoch=0)  # one batch of everything
 @example(order=sorted_order(511, 300, 256, 1), epoch=1)  # one batch, the rest is dropped
 @example(order=sorted_order(1280, 448, 64, 1), epoch=0)  # often more than there is room for
-def test_a_sorted_epoch_is_the_shuffled_one_with_partial_rows_last(order, epoch):
-    found, shuffled = order.epoch(epoch), replace(order, sort=False).epoch(epoch)
+def test_a_sorted_epoch_is_the_shuffled_one_with_partial_rows_first(order, epoch):
+    found, shuffled = order.epoch(epoch), replace(order, partial_first=False).epoch(epoch)
     assert found.shape == shuffled.shape == (order.steps, order.batch_size)
     assert torch.equal(found.flatten().sort()[0], shuffled.flatten().sort()[0])
     partial = torch.isin(found, order.partial)
-    assert (partial.int().diff(dim=1) >= 0).all()  # last in their batch
-    assert (partial.sum(dim=1) <= order.most_partial).all()
-    assert order.most_partial <= order.batch_size
+    assert (partial.int().diff(dim=1) <= 0).all()  # first in their batch
+    assert (partial.sum(dim=1) <= order.leading_partial).all()
+    assert order.leading_partial <= order.batch_size
     assert torch.equal(found, order.epoch(epoch))
 
 
 def test_sorting_moves_no_more_rows_than_it_must():
     order = sorted_order(1280, 448, 64, 1)
-    found, shuffled = order.epoch(0), replace(order, sort=False).epoch(0)
+    found, shuffled = order.epoch(0), replace(order, partial_first=False).epoch(0)
     counts = torch.isin(shuffled, order.partial).sum(dim=1)
-    excess = (counts - order.most_partial).clamp(min=0).sum().item()
+    excess = (counts - order.leading_partial).clamp(min=0).sum().item()
     moved = (~(found[:, :, None] == shuffled[:, None, :]).any(dim=2)).sum().item()
     assert moved == 2 * excess > 0
 
@@ -116,4 +116,4 @@ def test_sorting_moves_no_more_rows_than_it_must():
     ],
 )
 def test_a_batch_has_room_for_its_share_and_little_more(rows, n_partial, batch, room):
-    assert sorted_order(rows, n_partial, batch, 1).most_partial == room
+    assert sorted_order(rows, n_partial, batch, 1).leading_partial == room

@@ -190,6 +190,6 @@ def test_prototypes_in_closed_form_are_those_of_the_loop(dtype, seed, rows, mome
 
 def test_what_it_asks_for():
     method = Pico()
-    assert (method.views, method.key_momentum) == (("weak", "strong"), 0.999)
-    assert (method.wants_unlabeled, method.idle(8, 3)) == (False, 0)
+    assert (method.views, method.key_momentum(torch.zeros(()))) == (("weak", "strong"), 0.999)
+    assert method.wants_unlabeled is False
     assert (method.repr_weight, method.temperature, method.queue) == (0.5, 0.07, 8192)

@@ -27,7 +27,7 @@ def test_candidate_sets_are_not_read():
 def test_it_is_a_bound_that_sees_every_image():
     method = Supervised()
     assert method.reads_truth
+    assert method.fully_supervised
     assert method.wants_unlabeled
-    assert (method.views, method.key_momentum) == (("weak",), None)
+    assert (method.views, method.key_momentum(torch.zeros(()))) == (("weak",), None)
     assert method.init_state(torch.ones(B, C).bool(), D) == {}
-    assert method.idle(8, 3) == 0

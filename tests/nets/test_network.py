@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from concont.errors import UsageError
-from concont.nets.network import build, can_skip_idle, skip_idle_, with_key
+from concont.nets.network import build, with_key
 from concont.runs.settings import Model
 
 MOMENTS = torch.tensor([0.5]), torch.tensor([0.25])
@@ -54,12 +54,12 @@ def test_images_are_normalised_by_the_datas_own_moments():
 
 def test_the_key_network_starts_equal_and_learns_nothing():
     online = tiny()
-    nets = with_key(online, 0.9)
+    nets = with_key(online, True)
     assert nets.key is not online
     assert not any(p.requires_grad for p in nets.modules["key"].parameters())
     for a, b in zip(online.parameters(), nets.modules["key"].parameters(), strict=True):
         assert torch.equal(a, b)
-    alone = with_key(online, None)
+    alone = with_key(online, False)
     assert list(alone.modules) == ["online"]
 
 
@@ -76,34 +76,6 @@ def test_an_own_network_keeps_its_weights():
     assert torch.equal(body[1].weight, before)
     with pytest.raises(UsageError, match=r"must return features \(B, dim\) .* gave \(2, 1, 8, 8\)"):
         tiny(backbone=nn.Identity())
-
-
-def resnet():
-    model = Model(name="resnet18", hidden=8, embedding=6)
-    return build(model, (1, 8, 8), 3, MOMENTS, seed=1)
-
-
-def test_idle_rows_take_no_part_in_the_gradient_and_all_in_the_values():
-    network = resnet()
-    weak, strong = torch.rand(4, 1, 8, 8), torch.rand(4, 1, 8, 8)
-    plain = network.features(weak, strong)
-    skip_idle_(network, 3)
-    assert (network.idle, network.backbone.idle) == (3, 3)
-    found = network.features(weak, strong)
-    assert all(torch.allclose(a, b, atol=1e-4) for a, b in zip(plain, found, strict=True))
-    stem, weights = network.backbone.conv1.weight, []
-    for rows in (network.logits(found[0])[:3], network.logits(found[0])[3:]):
-        weights += torch.autograd.grad(rows.sum(), stem, retain_graph=True)
-    assert not weights[0].any()
-    assert weights[1].any()
-
-
-def test_only_a_network_that_knows_of_idle_rows_can_skip_them():
-    assert can_skip_idle(resnet())
-    assert not can_skip_idle(tiny())
-    own = nn.Flatten()
-    own.idle = 5  # a user's attribute of that name
-    assert not can_skip_idle(tiny(backbone=own))
 
 
 def test_weights_are_read_back_from_a_plain_dictionary():

@@ -130,6 +130,7 @@ def test_the_hash_knows_what_changes_a_result_and_no_path():
 
 WITHOUT_EFFECT = {"data.root", "train.device", "train.compile", "train.checkpoint_every"}
 WITHOUT_EFFECT |= {"train.memory_share", "recipe"}
+WITHOUT_EFFECT |= {"model.width", "method.part_rows"}  # with ResNet, and with the partial loss
 
 
 def leaves(section, start=""):

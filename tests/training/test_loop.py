@@ -104,7 +104,7 @@ def test_each_accuracy_is_its_own_networks(toy_arrays, toy_config):
             classifier.bias.copy_(torch.tensor(bias))
     ready.test.labels[:15] = 0
     ready.test.labels[15:] = 1
-    row = evaluate(ready.state, ready.test)
+    row = evaluate(ready.settings.method, ready.state, ready.test)
     assert (row["accuracy"], row["accuracy_momentum"], row["accuracy_best"]) == (0.75, 0.25, 0.75)
 
 

@@ -95,18 +95,6 @@ def test_the_optimiser_is_the_one_that_was_asked_for(toy_arrays, toy_config):
     assert learned == {id(p) for p in job.state.nets.modules["online"].parameters()}
 
 
-@pytest.mark.parametrize("skip", [False, True])
-def test_networks_know_how_many_rows_are_idle(toy_arrays, toy_config, skip):
-    toy_config["model"]["name"], toy_config["train"]["skip_idle"] = "resnet18", skip
-    toy_config["data"] |= {"labeled": 10, "unlabeled": True}
-    toy_config["train"]["batch_size"] = 20
-    job = prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
-    assert job.order.most_partial == 8  # a quarter of 20, one more, up to a multiple of 8
-    assert job.order.sort is skip
-    online = job.state.nets.online
-    assert (online.idle, online.backbone.idle) == ((12, 12) if skip else (0, 0))
-
-
 def test_images_too_small_and_batches_of_one_are_refused(toy_arrays, toy_config):
     tiny = {**toy_arrays, "x_train": toy_arrays["x_train"][:, :2, :2]}
     del tiny["x_test"], tiny["y_test"]
@@ -123,9 +111,18 @@ def test_a_shift_beyond_the_image_is_refused(toy_arrays, toy_config):
         prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
 
 
-@pytest.mark.parametrize("name", ["small", "resnet18"])
-def test_rows_are_sorted_only_for_a_network_that_skips_some(toy_arrays, toy_config, name):
-    config = {**toy_config, "model": {"name": name}, "data": {"labeled": 0.2, "ambiguity": 0.3}}
-    config["train"] = {**config["train"], "skip_idle": True}
-    job = prepare(resolve(config), RunFolder("unused"), from_arrays(toy_arrays))
-    assert job.order.sort is (name == "resnet18")
+@pytest.mark.parametrize("share", [None, 0.25])
+@pytest.mark.parametrize("rows", ["all", "partial"])
+def test_a_method_that_asks_for_partial_rows_first_gets_them(toy_arrays, toy_config, rows, share):
+    toy_config["method"] |= {"teacher": "momentum", "weak_rows": rows}
+    toy_config["data"] |= {"labeled": 10, "unlabeled": True}
+    toy_config["train"] |= {"batch_size": 20, "partial_share": share}
+    job = prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    found = job.order.leading_partial
+    if share is not None:
+        assert found == 5
+    else:  # a quarter of 20, one more, up to a multiple of 8
+        assert found == (8 if rows == "partial" else None)
+    for batch in job.order.epoch(0) if found is not None else ():
+        partial = ~job.data.candidates[batch].all(dim=1)
+        assert not partial[found:].any()

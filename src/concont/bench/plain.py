@@ -188,8 +188,6 @@ class PlainStep:
         self.job, self.precision = job, precision
         self.step = Step(job.settings, job.state, job.data, fast=False)
         for network in job.state.nets.modules.values():
-            if getattr(network, "idle", 0):
-                raise ValueError("the plain way skips no idle rows: build it without skip_idle")
             cast(Network, network).mixed = precision == "bfloat16"
 
     @property

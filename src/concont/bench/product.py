@@ -56,13 +56,14 @@ class Runner:
 
     def __init__(self, job: NetworkRun, fast: bool | None = None) -> None:
         self.job, self.lr = job, job.settings.optimizer.lr
-        self.step = Step(job.settings, job.state, job.data, fast)
+        self.step = Step(job.settings, job.state, job.data, fast, job.order.leading_partial)
         self.feed = self._batches()
 
     def move(self, data: TrainingSet, order: Order) -> None:
         """Go on with other images of the same shape, with what is compiled."""
         self.job = replace(self.job, data=data, order=order)
         self.step.data, self.feed = data, self._batches()
+        self.step.n_partial = order.leading_partial
         if isinstance(self.step.run, Captured):
             self.step.run = Captured(self.step.update)
 

@@ -20,11 +20,13 @@ from concont.bench.plain import (
     plain_views_ms,
 )
 from concont.bench.product import make_job, random_images, time_step
+from concont.config.layers import merge
+from concont.config.registry import is_reference
 from concont.config.resolve import resolve
 from concont.data.sources import Dataset
 from concont.device import choose_device
 from concont.errors import UsageError
-from concont.methods import METHODS
+from concont.methods import method_names
 from concont.runs.settings import Settings
 from concont.training.recorder import describe_environment
 
@@ -55,13 +57,14 @@ def each_method(
     That is the recipe's own, or what was asked for, whatever batch a method has in its paper.
     """
     names = [word.strip() for word in words.split(",")]
-    names = list(METHODS) if names == ["all"] else names
-    unknown = [repr(name) for name in names if name not in METHODS]
+    names = method_names() if names == ["all"] else names
+    unknown = [repr(n) for n in names if n not in method_names() and not is_reference(n)]
     if unknown:
-        raise UsageError(f"no method {', '.join(unknown)}; there are {', '.join(METHODS)}")
+        raise UsageError(f"no method {', '.join(unknown)}; there are {', '.join(method_names())}")
     batch = resolve(flags, recipe, assignments).train.batch_size
+    sized = [*assignments, f"train.batch_size={batch}"]
     return [
-        resolve(flags, recipe, [*assignments, f"train.batch_size={batch}", f"method.name={name}"])
+        resolve(merge(flags, {"method": {"name": name}}), recipe, sized, code=name)
         for name in dict.fromkeys(names)
     ]
 
@@ -106,7 +109,6 @@ def _figures(settings: Settings, data: Dataset, calls: int) -> dict[str, Any]:
         "image_size": data.x_train.shape[1],
         "method": settings.method.name,
         "network": settings.model.name,
-        "skip_idle": settings.train.skip_idle,
     }
 
 
@@ -115,7 +117,6 @@ def time_plain(settings: Settings, data: Dataset, calls: int) -> dict[str, Any]:
 
     `network` is the step on one batch again and again, without waiting for its views.
     """
-    settings = replace(settings, train=replace(settings.train, skip_idle=False))
     on_gpu = choose_device(settings.train.device).type == "cuda"
     precisions: tuple[Precision, ...] = ("float32", "bfloat16") if on_gpu else ("float32",)
     workers = min(len(os.sched_getaffinity(0)), 16)

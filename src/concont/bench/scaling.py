@@ -41,7 +41,7 @@ def by_rows(settings: Settings, rows: tuple[int, ...], size: int, calls: int) ->
             device = runner.job.data.device
             runner.move(
                 TrainingSet.of(problem, device, train.memory_share),
-                Order.of(problem, train, runner.job.order.sort),
+                Order.of(problem, train, runner.job.order.partial_first),
             )
         found.append(_row(runner, count, size, calls))
     return found

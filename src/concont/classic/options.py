@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, MultipleOf
 
-from concont.types import AtLeastOne, NonNegative, Positive, Share
+from concont.types import AtLeastOne, NonNegative, Plain, Positive, Share
 
 if TYPE_CHECKING:
     from concont.classic.estimator import CandidateClassifier
@@ -21,9 +21,11 @@ class Classic:
     name: str
     size: Side  # of the images that GIST sees
 
+    brings: ClassVar[Plain] = {}
     trainer = "classic"  # of `training.trainers`
     wants_unlabeled = True
     reads_truth = False
+    fully_supervised = False
     learned: ClassVar[tuple[str, ...]]  # arrays that a prediction cannot do without
 
     @property
@@ -92,4 +94,5 @@ class Parm(Classic):
         return PARMClassifier(**self._own(), device=device, random_state=seed)
 
 
-CLASSICS: dict[str, type[Classic]] = {"sspl": Sspl, "parm": Parm}
+# By name, as `--method` takes it: every one of the above.
+CLASSICS: dict[str, type[Classic]] = {vars(kind)["name"]: kind for kind in Classic.__subclasses__()}

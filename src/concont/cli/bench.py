@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from concont.cli.app import app, console
+from concont.config.registry import HOW
 from concont.errors import UsageError
 
-ON_CPU = ["model.name=small", "train.batch_size=64", "train.skip_idle=false"]
+ON_CPU = ["model.name=small", "train.batch_size=64"]
 
 
 @app.command()
@@ -26,7 +27,9 @@ def bench(
         str | None,
         typer.Option(help="Settings by name or YAML file; cifar10, on a CPU its small network."),
     ] = None,
-    method: Annotated[str | None, typer.Option(help="concont, or another by name.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help=f"concont, or another by name; or your own: {HOW}.")
+    ] = None,
     methods: Annotated[
         str | None, typer.Option(help="Time the steps of these, joined by commas, or of all.")
     ] = None,
@@ -85,12 +88,13 @@ def bench(
         calls = (100 if on_gpu else 5) if steps is None else steps
         rows = (50_000 if on_gpu else 2_000) if images is None else images
         if scaling:
-            figures, show = grow(resolve(*asked), calls), _show_scaling
+            figures, show = grow(resolve(*asked, code=method), calls), _show_scaling
         elif methods is not None:
             each = each_method(methods, *asked)
             figures, show = compare(each, rows, image_size, calls), _show_methods
         else:
-            figures, show = measure(resolve(*asked), rows, image_size, calls, plain), _show
+            settings = resolve(*asked, code=method)
+            figures, show = measure(settings, rows, image_size, calls, plain), _show
     if as_json:
         typer.echo(json.dumps(figures))
     else:

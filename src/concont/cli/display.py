@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from concont.training.loop import Progress
 
 
-IN_THE_FILE = {  # alone: metrics.jsonl holds them, the screen has no room
-    *("seconds", "images_per_s", "pseudo_accuracy", "confident_precision"),
-    *("pseudo_accuracy_partial", "pseudo_accuracy_unlabeled"),
-    *("accuracy_best", "accuracy_momentum", "accuracy_in_set"),
-}
+SHARES = ("confident", "accuracy")
+LEFT_OUT = (  # of what every line has, which is enough to write to a file
+    *("epoch", "step", "seconds", "images_per_s"),
+    *("pseudo_accuracy", "pseudo_accuracy_partial", "pseudo_accuracy_unlabeled"),
+    *("confident_precision", "accuracy_best", "accuracy_momentum", "accuracy_in_set"),
+)
 
 
 def percent(value: float | None) -> str:
@@ -35,13 +36,12 @@ def percent(value: float | None) -> str:
 def describe_row(row: dict[str, Any]) -> str:
     """A line of metrics in words, with what a method reports under a name of its own."""
     parts = [f"{row['images_per_s']:,.0f} images/s"]
-    figures = {name: value for name, value in row.items() if isinstance(value, float)}
-    for name in [name for name in figures if name.startswith("loss")]:
-        parts.append(f"{name.removeprefix('loss_')} {figures.pop(name):.3f}")
-    shares = {name: figures.pop(name, None) for name in ("confident", "accuracy")}
-    own = [f"{name} {value:.3f}" for name, value in figures.items() if name not in IN_THE_FILE]
-    told = [f"{name} {percent(value)}" for name, value in shares.items() if value is not None]
-    return "  ".join([*parts, *own, *told])
+    for name, value in row.items():  # also what a method of the user's own reports
+        if not isinstance(value, float) or name in LEFT_OUT:
+            continue
+        shown = percent(value) if name in SHARES else f"{value:.3f}"
+        parts.append(f"{name.removeprefix('loss_')} {shown}")
+    return "  ".join(parts)
 
 
 def show_progress(

@@ -66,10 +66,10 @@ def results(
 def _refuse(
     against: str | None, table: str | None, method: str | None, figures: bool, as_json: bool
 ) -> None:
-    from concont.config.resolve import every_method
+    from concont.config.registry import registered_names
 
-    if method is not None and method not in every_method():
-        raise UsageError(f"no method {method!r}; there are {', '.join(every_method())}")
+    if method is not None and method not in registered_names():
+        raise UsageError(f"no method {method!r}; there are {', '.join(registered_names())}")
     if figures and (as_json or against is not None):
         raise UsageError("--figures draws; leave out --json and --against")
     if against is None and table is not None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from concont.cli.app import app, console
+from concont.config.registry import HOW, registered_names
 from concont.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ def train(
     ] = None,
     method: Annotated[
         str | None,
-        typer.Option(help="concont, dpll, pico, supervised, partial, proden, lws, sspl, parm."),
+        typer.Option(
+            help=f"{', '.join(registered_names())}; or one of your own: {HOW}.",
+        ),
     ] = None,
     labeled: Annotated[
         float | None,
@@ -65,6 +68,13 @@ def train(
     assignments: Annotated[
         list[str] | None, typer.Option("--set", help="One setting, section.key=value; repeatable.")
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="Train exactly these settings, a complete config.yaml; takes no other option but "
+            "--out, --overwrite, and --method for a method of your own."
+        ),
+    ] = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Show the merged settings and stop.")
     ] = False,
@@ -75,7 +85,11 @@ def train(
         bool, typer.Option("--overwrite", help="Replace the run in --out.")
     ] = False,
     resume: Annotated[
-        Path | None, typer.Option(help="Go on with the run in this folder; takes no other option.")
+        Path | None,
+        typer.Option(
+            help="Go on with the run in this folder; takes no other option but --method, which a "
+            "method of your own needs."
+        ),
     ] = None,
 ) -> None:
     """Train a classifier and write a run folder."""
@@ -101,10 +115,20 @@ def train(
         section: {key: value for key, value in values.items() if value is not None}
         for section, values in flags.items()
     }
+    named = any((given["data"], given["train"])) or recipe or assignments or print_config
+    if config is not None:
+        if named or resume or download:
+            raise UsageError("--config takes no other option but --out, --overwrite and --method")
+        from concont.config.resolve import read_settings
+
+        _train_settings(read_settings(config, method), out, overwrite)
+        return
     if resume is not None:
-        if any(given.values()) or recipe or assignments or out or overwrite or print_config:
-            raise UsageError("--resume takes the settings of its run; give no other option with it")
-        _resume(resume)
+        if named or download or out or overwrite:
+            raise UsageError(
+                "--resume takes the settings of its run; give no other option with it but --method"
+            )
+        _resume(resume, method)
         return
     if download and not print_config:
         _download(data or "", root)
@@ -126,14 +150,19 @@ def _train(
     print_config: bool,
 ) -> None:
     from concont.config.resolve import resolve, write_yaml
-    from concont.runs.folder import RunFolder
-    from concont.training.trainers import trainer_of
 
-    settings = resolve(flags, recipe, assignments)
+    settings = resolve(flags, recipe, assignments, code=flags["method"].get("name"))
     _tell_unused(flags["train"], settings)
     if print_config:
         typer.echo(write_yaml(settings), nl=False)
         return
+    _train_settings(settings, out, overwrite)
+
+
+def _train_settings(settings: "Settings", out: Path | None, overwrite: bool) -> None:
+    from concont.runs.folder import RunFolder
+    from concont.training.trainers import trainer_of
+
     if not settings.data.source:
         raise UsageError("say what to train on: --data NAME or FILE; see `concont datasets`")
     folder = RunFolder(out) if out else RunFolder.dated(settings.method.name)
@@ -157,7 +186,7 @@ def _tell_unused(flags: dict[str, Any], settings: "Settings") -> None:
             typer.echo(f"{settings.method.name} trains no network: --{name} is not used", err=True)
 
 
-def _resume(path: Path) -> None:
+def _resume(path: Path, method: str | None) -> None:
     from concont.runs.folder import RunFolder
     from concont.training.trainers import reopen_run
 
@@ -167,7 +196,7 @@ def _resume(path: Path) -> None:
         summary = folder.read_summary()
         typer.echo(f"{path} is finished: {_result(summary)}")
         return
-    _execute(reopen_run(folder))
+    _execute(reopen_run(folder, method=method))
 
 
 def _execute(run: "PreparedRun") -> None:

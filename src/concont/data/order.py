@@ -20,10 +20,10 @@ class Order:
     batch_size: int
     n_partial: int | None  # rows of each batch that are partial; None: as the shuffle has it
     seed: int
-    sort: bool = False  # the partial rows of a batch last, and never more than `most_partial`
+    partial_first: bool = False  # in each batch, and never more of them than `leading_partial`
 
     @classmethod
-    def of(cls, problem: Problem, train: Train, sort: bool = False) -> "Order":
+    def of(cls, problem: Problem, train: Train, partial_first: bool = False) -> "Order":
         """The order that the settings ask for; a batch never exceeds the rows."""
         unlabelled = torch.from_numpy(problem.candidates.all(axis=1))
         partial, rest = (~unlabelled).nonzero()[:, 0], unlabelled.nonzero()[:, 0]
@@ -31,7 +31,7 @@ class Order:
         mixed = len(partial) > 0 and len(rest) > 0
         share = train.partial_share if mixed else None
         count = None if share is None else round(share * size)
-        return cls(partial, rest, size, count, train.seed, sort)
+        return cls(partial, rest, size, count, train.seed, partial_first)
 
     @property
     def steps(self) -> int:
@@ -40,18 +40,13 @@ class Order:
 
     @property
     def leading_partial(self) -> int | None:
-        """How many rows at the head of each batch hold all of its partial ones; None: no such."""
-        return None if self.sort else self.n_partial
+        """How many rows at the head of each batch hold all of its partial ones; None: no such.
 
-    @property
-    def most_partial(self) -> int:
-        """Partial rows that a sorted batch has room for: their share, up to a multiple of 8.
-
-        Of the rows of an epoch, that is: those that it drops may all be others.
+        Where the shuffle decides, that is their share of an epoch's rows, up to a multiple of 8.
         """
-        if self.n_partial is not None:
+        if self.n_partial is not None or not self.partial_first:
             return self.n_partial
-        share = len(self.partial) / (self.steps * self.batch_size)
+        share = len(self.partial) / (self.steps * self.batch_size)  # the rows dropped may be others
         return min(self.batch_size, 8 * math.ceil((share * self.batch_size + 1) / 8))
 
     def epoch(self, number: int) -> Tensor:
@@ -61,26 +56,27 @@ class Order:
             rows = torch.cat([self.partial, self.rest])
             rows = rows[torch.randperm(len(rows), generator=stream)]
             batches = rows[: self.steps * self.batch_size].view(self.steps, self.batch_size)
-            return self._sorted(batches) if self.sort else batches
+            return self._put_partial_first(batches) if self.partial_first else batches
         partial = _cycle(self.partial, self.steps * self.n_partial, stream)
         rest = _cycle(self.rest, self.steps * (self.batch_size - self.n_partial), stream)
-        both = (partial.view(self.steps, -1), rest.view(self.steps, -1))
-        return torch.cat(both[::-1] if self.sort else both, dim=1)
+        return torch.cat([partial.view(self.steps, -1), rest.view(self.steps, -1)], dim=1)
 
-    def _sorted(self, batches: Tensor) -> Tensor:
-        """The same rows, in each batch the partial ones last and no more than there is room for.
+    def _put_partial_first(self, batches: Tensor) -> Tensor:
+        """The same rows, in each batch the partial ones first and no more than there is room for.
 
         What a full batch has too many of changes places with other rows of the emptiest.
         """
+        room = self.leading_partial
+        assert room is not None
         is_partial = torch.zeros(len(self.partial) + len(self.rest), dtype=torch.bool)
         is_partial[self.partial] = True
-        partial_last = is_partial[batches].byte().argsort(dim=1, stable=True)
-        table = batches.gather(1, partial_last).numpy()
-        counts, size = is_partial[batches].sum(dim=1).numpy(), self.batch_size
-        while (excess := counts.max() - self.most_partial) > 0:
+        first = (~is_partial[batches]).byte().argsort(dim=1, stable=True)
+        table = batches.gather(1, first).numpy()
+        counts = is_partial[batches].sum(dim=1).numpy()
+        while (excess := counts.max() - room) > 0:
             full, free = counts.argmax(), counts.argmin()
-            n = min(excess, self.most_partial - counts[free])
-            a, b = size - counts[full], size - counts[free] - n
+            n = min(excess, room - counts[free])
+            a, b = counts[full] - n, counts[free]
             table[full, a : a + n], table[free, b : b + n] = (
                 table[free, b : b + n].copy(),
                 table[full, a : a + n].copy(),

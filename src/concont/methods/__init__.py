@@ -1,20 +1,31 @@
-"""The methods by name. A new one is a file here and a line in METHODS."""
+"""The methods that train a network, a file each: the file's name is what `--method` calls it."""
 
-from concont.methods.concont import ConCont
-from concont.methods.dpll import Dpll
-from concont.methods.lws import Lws
-from concont.methods.partial import Partial
-from concont.methods.pico import Pico
-from concont.methods.proden import Proden
-from concont.methods.supervised import Supervised
+import importlib
+import pkgutil
+from dataclasses import is_dataclass
+from functools import cache
+from typing import Any
+
 from concont.types import Method
 
-METHODS: dict[str, type[Method]] = {
-    "concont": ConCont,
-    "dpll": Dpll,
-    "pico": Pico,
-    "supervised": Supervised,
-    "partial": Partial,
-    "proden": Proden,
-    "lws": Lws,
-}
+
+def method_names() -> list[str]:
+    """What the files are called; none of them is imported, which would take PyTorch's seconds."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+@cache
+def load_method(name: str) -> type[Method]:
+    """The class of a file that has the file's name."""
+    module = importlib.import_module(f"{__name__}.{name}")
+    found: list[Any] = [
+        kind
+        for kind in vars(module).values()
+        if is_dataclass(kind)
+        and kind.__module__ == module.__name__
+        and getattr(kind, "name", None) == name
+    ]
+    if len(found) != 1:
+        raise ImportError(f"{module.__file__} must hold one dataclass whose name is {name!r}")
+    kind: type[Method] = found[0]
+    return kind

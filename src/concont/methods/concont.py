@@ -18,8 +18,19 @@ from concont.core.losses import (
     uniform_cross_entropy,
     uniform_cross_entropy_of_all,
 )
-from concont.core.memory import EMPTY, empty_queue, push_
-from concont.types import Batch, Count, Fraction, Nets, NonNegative, Positive, State, StepOut
+from concont.core.memory import EMPTY, empty_queue, push_, rising
+from concont.types import (
+    Batch,
+    Count,
+    Fraction,
+    MethodDefaults,
+    Nets,
+    NonNegative,
+    Positive,
+    State,
+    StepOut,
+    setting,
+)
 
 PART_LOSSES = {
     ("partial", "partial"): partial_cross_entropy,
@@ -28,17 +39,22 @@ PART_LOSSES = {
     ("uniform", "all"): uniform_cross_entropy_of_all,
 }
 
+# Choices that other settings need.
+ADAPTIVE = {"balance": "adaptive"}
+UNIFORM = {"part_loss": "uniform"}
+WITH_PART = {"part_loss": ("partial", "uniform")}
+
 
 @dataclass(frozen=True)
-class ConCont:
+class ConCont(MethodDefaults):
     """Eq. 5: the partial loss, and consistency of labels and of representations."""
 
     name: Literal["concont"] = "concont"
     branches: Literal["three", "two"] = "three"
     part_loss: Literal["partial", "uniform", "none"] = "partial"
-    part_rows: Literal["partial", "all"] = "partial"  # whom a uniform part loss holds
-    part_mean: Literal["batch", "partial"] = "batch"
-    part_weight: NonNegative = 1.0  # of the partial loss in Eq. 5, where the paper has none
+    part_rows: Literal["partial", "all"] = setting("partial", only_with=UNIFORM)  # whom it holds
+    part_mean: Literal["batch", "partial"] = setting("batch", only_with=WITH_PART)
+    part_weight: NonNegative = setting(1.0, only_with=WITH_PART)  # in Eq. 5; the paper's is 1
     partial_soft: bool = False  # hold every partial row against its probabilities inside the set
     weak_rows: Literal["all", "partial"] = "all"  # whose weak view the online network sees
     label_weight: NonNegative = 1.0  # lambda in Eq. 5
@@ -47,19 +63,18 @@ class ConCont:
     teacher: Literal["online", "momentum"] = "online"  # whose weak view gives the pseudo-labels
     score_weights: tuple[NonNegative, NonNegative, NonNegative] = (1.0, 1.0, 1.0)  # Eq. 2
     balance: Literal["adaptive", "da", "cpl", "fixed"] = "adaptive"
-    threshold: NonNegative = 0.8  # tau at the start
-    threshold_lower: NonNegative = 0.5  # tau_l in Eq. 8
-    threshold_upper: NonNegative = 0.95  # tau_u in Eq. 8
-    threshold_rate: NonNegative = 1.0  # gamma in Eq. 7
+    threshold: NonNegative = setting(0.8, shared=True)  # tau at the start
+    threshold_lower: NonNegative = setting(0.5, only_with=ADAPTIVE, shared=True)  # tau_l in Eq. 8
+    threshold_upper: NonNegative = setting(0.95, only_with=ADAPTIVE, shared=True)  # tau_u in Eq. 8
+    threshold_rate: NonNegative = setting(1.0, only_with=ADAPTIVE, shared=True)  # gamma in Eq. 7
     selection: Literal["ours", "hcp", "hcpn", "supcon", "unsupcon", "true"] = "ours"
     contrast_set: Literal["keys", "queries"] = "keys"  # queries: the batch's other ones too
     temperature: Positive = 0.07  # t in Eq. 4
-    queue: Count = 8192
-    momentum: Fraction = 0.999  # of the key network
-    momentum_rises: bool = False  # to that value, from 0.1
+    queue: Count = setting(8192, shared=True)
+    momentum: Fraction = setting(0.999, shared=True)  # of the key network
+    momentum_rises: bool = setting(False, shared=True)  # to that value, from 0.1
 
     wants_unlabeled = True
-    reads_truth = False
 
     def __post_init__(self) -> None:
         if self.balance == "adaptive":
@@ -76,22 +91,23 @@ class ConCont:
         return ("weak", "strong", "strong2") if self.branches == "three" else ("weak", "strong")
 
     @property
-    def key_views(self) -> tuple[str, ...]:
+    def key_views(self) -> tuple[str, ...]:  # type: ignore[override]
         """The second strong draw; with two branches the key network shares the weak view."""
         return self.views[2:]
 
     @property
-    def key_momentum(self) -> float | None:
-        """The key network follows at this pace."""
-        return self.momentum
+    def partial_rows_first(self) -> bool:  # type: ignore[override]
+        """So that the online network's weak view can end after them."""
+        return self.weak_rows == "partial"
 
-    def idle(self, batch: int, partial: int) -> int:
-        """The weak rows without a candidate set, which Eq. 1 leaves at 0."""
-        if self.weak_rows == "partial":
-            return 0
-        if self.part_loss == "uniform" and self.part_rows == "all":
-            return 0
-        return batch if self.part_loss == "none" else batch - partial
+    @property
+    def reads_truth(self) -> bool:  # type: ignore[override]
+        """Only where the contrast is to be guided by true labels: a bound."""
+        return self.selection == "true"
+
+    def key_momentum(self, step: Tensor) -> float | Tensor | None:
+        """The key network follows at this pace."""
+        return rising(self.momentum, step) if self.momentum_rises else self.momentum
 
     @property
     def controller(self) -> Controller:
@@ -107,9 +123,7 @@ class ConCont:
     def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
         """Eqs. 1-5 on one batch."""
         # One pass for both views, so that all their rows share one set of BatchNorm statistics.
-        # The weak view goes first, since some of its rows are idle.
-        own_weak = batch.views["weak"][: self._n_weak(batch)]
-        weak, strong = nets.online.features(own_weak, batch.views["strong"])
+        weak, strong = nets.online.features(self._weak_view(batch), batch.views["strong"])
         logits_weak, logits_strong = nets.online.logits(weak), nets.online.logits(strong)
         keys, teacher_logits = self._key_pass(nets, batch)
 
@@ -148,11 +162,18 @@ class ConCont:
         self.controller.update(state, batch.index, memory)
         push_(state, memory["keys"], memory["label"], memory["verdict_confident"])
 
-    def _n_weak(self, batch: Batch) -> int:
-        """How many rows' weak view the online network sees: all, or those that Eq. 1 needs."""
-        if self.weak_rows == "all" or batch.n_partial is None:
-            return len(batch.index)
-        return batch.n_partial
+    def thresholds(self, state: State) -> Tensor | None:
+        """The controller's."""
+        return self.controller.balance.thresholds(state)
+
+    def judge(self, probs: Tensor, candidates: Tensor, state: State) -> Verdict | None:
+        """The controller's opinion."""
+        return self.controller.judge(probs, candidates, state)
+
+    def _weak_view(self, batch: Batch) -> Tensor:
+        """What the online network sees of the weak view: all rows, or those that Eq. 1 needs."""
+        every = batch.views["weak"]
+        return every if self.weak_rows == "all" else every[: batch.n_partial]
 
     def _key_pass(self, nets: Nets, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Keys z' (B, D), and the momentum network's weak logits where it is the teacher."""

@@ -1,37 +1,64 @@
 """DPLL (Wu et al. 2022): consistency of three views with a conformal label distribution."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from concont.core.balance import make_balance, refuse_outside
-from concont.core.controller import Controller, label_quality
+from concont.core.controller import Controller, Verdict, label_quality
 from concont.core.losses import (
     consistency_loss,
     inside_softmax,
     outside_cross_entropy,
     uniform_over,
 )
-from concont.types import Batch, Nets, NonNegative, Positive, Simple, State, StepOut
+from concont.types import (
+    Batch,
+    MethodDefaults,
+    Nets,
+    NonNegative,
+    Plain,
+    Positive,
+    State,
+    StepOut,
+    setting,
+)
+
+CONTROLLED = {"controlled": True}
+ADAPTIVE = {"controlled": True, "balance": "adaptive"}
 
 
 @dataclass(frozen=True)
-class Dpll(Simple):
+class Dpll(MethodDefaults):
     """No mass outside the set, and all views near the label distribution of the last visit."""
 
     name: Literal["dpll"] = "dpll"
     weight: NonNegative = 1.0  # lambda: of the consistency, once it has ramped up
     ramp: Positive = 0.5  # share of the run over which it does
     controlled: bool = False  # ConCont's controller decides which rows are held to be consistent
-    balance: Literal["adaptive", "da", "cpl", "fixed"] = "adaptive"
-    threshold: NonNegative = 0.8
-    threshold_lower: NonNegative = 0.5
-    threshold_upper: NonNegative = 0.95
-    threshold_rate: NonNegative = 1.0
+    balance: Literal["adaptive", "da", "cpl", "fixed"] = setting("adaptive", only_with=CONTROLLED)
+    threshold: NonNegative = setting(0.8, only_with=CONTROLLED, shared=True)
+    threshold_lower: NonNegative = setting(0.5, only_with=ADAPTIVE, shared=True)
+    threshold_upper: NonNegative = setting(0.95, only_with=ADAPTIVE, shared=True)
+    threshold_rate: NonNegative = setting(1.0, only_with=ADAPTIVE, shared=True)
 
     views = ("weak", "strong", "strong2")
+    brings: ClassVar[Plain] = {  # of its paper; milestones as shares of the run
+        "paper": {
+            "views": {"weak": "pad4", "strong": "dpll"},
+            "optimizer": {"lr": 0.1, "weight_decay": 1e-4, "schedule": "steps"},
+            "train": {"batch_size": 64},
+        },
+        "svhn": {
+            "views": {
+                "flip": False,
+                "weak": {"pad": 0, "ratio": [1.0, 1.0]},
+                "strong": "dpll-svhn",
+            }
+        },
+    }
 
     def __post_init__(self) -> None:
         if self.controlled and self.balance == "adaptive":
@@ -76,6 +103,14 @@ class Dpll(Simple):
             metrics=metrics,
             memory=memory,
         )
+
+    def thresholds(self, state: State) -> Tensor | None:
+        """The controller's, where there is one."""
+        return self.controller.balance.thresholds(state) if self.controlled else None
+
+    def judge(self, probs: Tensor, candidates: Tensor, state: State) -> Verdict | None:
+        """The controller's opinion, where there is one."""
+        return self.controller.judge(probs, candidates, state) if self.controlled else None
 
     def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
         """The rows' new distributions, whatever the verdict; then the thresholds."""

@@ -1,23 +1,26 @@
 """LWS (Wen et al. 2021): leveraged weighted sigmoid losses inside and outside the set."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from concont.core.losses import inside_softmax
-from concont.types import Batch, Nets, NonNegative, Simple, State, StepOut
+from concont.types import Batch, MethodDefaults, Nets, NonNegative, Plain, State, StepOut
 
 
 @dataclass(frozen=True)
-class Lws(Simple):
+class Lws(MethodDefaults):
     """A sigmoid loss a label, weighted on each side of the candidate set."""
 
     name: Literal["lws"] = "lws"
     leverage: NonNegative = 1.0  # beta: what the labels outside count
 
     views = ("weak",)
+    brings: ClassVar[Plain] = {  # of its paper; the weak view is ours
+        "paper": {"optimizer": {"lr": 0.05, "weight_decay": 1e-3, "schedule": "halving"}}
+    }
 
     def init_state(self, candidates: Tensor, dim: int) -> State:
         """Equal weights for all labels."""

@@ -4,21 +4,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from concont.core.losses import PART_MEANS, partial_cross_entropy
-from concont.types import Batch, Nets, Simple, State, StepOut
+from concont.types import Batch, MethodDefaults, Nets, State, StepOut
 
 
 @dataclass(frozen=True)
-class Partial(Simple):
+class Partial(MethodDefaults):
     """Eq. 1 and nothing else."""
 
     name: Literal["partial"] = "partial"
     part_mean: Literal["batch", "partial"] = "batch"
 
     views = ("weak",)
-
-    def idle(self, batch: int, partial: int) -> int:
-        """The rows without a candidate set."""
-        return batch - partial
 
     def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
         """The mean of Eq. 1 over the batch, or over its partial rows."""

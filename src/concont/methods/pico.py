@@ -1,7 +1,7 @@
 """PiCO (Wang et al. 2022): prototypes resolve the labels, contrast shapes the prototypes."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -15,33 +15,42 @@ from concont.types import (
     Batch,
     Count,
     Fraction,
+    MethodDefaults,
     Nets,
     NonNegative,
+    Plain,
     Positive,
     Share,
-    Simple,
     State,
     StepOut,
+    setting,
 )
 
 
 @dataclass(frozen=True)
-class Pico(Simple):
+class Pico(MethodDefaults):
     """Cross-entropy to a slow label confidence, and contrast between equal pseudo-labels."""
 
     name: Literal["pico"] = "pico"
     repr_weight: NonNegative = 0.5
     temperature: Positive = 0.07
-    queue: Count = 8192
-    momentum: Fraction = 0.999  # of the key network
+    queue: Count = setting(8192, shared=True)
+    momentum: Fraction = setting(0.999, shared=True)  # of the key network
     prototype_momentum: Share = 0.99
     confidence_momentum: tuple[Share, Share] = (0.95, 0.8)  # phi, at the start and at the end
 
     views = ("weak", "strong")
     key_views = ("strong",)
+    brings: ClassVar[Plain] = {  # of its paper, whose rate ends at lr / 1000
+        "paper": {
+            "views": {"weak": "pico", "strong": "pico"},
+            "model": {"embedding": 128},
+            "optimizer": {"lr": 0.01, "weight_decay": 1e-3, "schedule": "cosine"},
+            "train": {"batch_size": 256},
+        }
+    }
 
-    @property
-    def key_momentum(self) -> float | None:  # type: ignore[override]
+    def key_momentum(self, step: Tensor) -> float | Tensor | None:
         """The key network follows at this pace."""
         return self.momentum
 

@@ -1,21 +1,25 @@
 """PRODEN (Lv et al. 2020): each row's labels are weighted by what the network made of them."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
 from concont.core.losses import inside_softmax, soft_cross_entropy, uniform_over
-from concont.types import Batch, Nets, Simple, State, StepOut
+from concont.types import Batch, MethodDefaults, Nets, Plain, State, StepOut
 
 
 @dataclass(frozen=True)
-class Proden(Simple):
+class Proden(MethodDefaults):
     """Cross-entropy to the weights that the row's last visit left."""
 
     name: Literal["proden"] = "proden"
 
     views = ("weak",)
+    # of its paper, but that has no augmentation and a constant rate: weak view and cosine are ours
+    brings: ClassVar[Plain] = {
+        "paper": {"optimizer": {"lr": 0.05, "weight_decay": 1e-3, "schedule": "cosine"}}
+    }
 
     def init_state(self, candidates: Tensor, dim: int) -> State:
         """Equal weights for the candidates."""

@@ -5,11 +5,11 @@ from typing import Literal
 
 import torch.nn.functional as F
 
-from concont.types import Batch, Nets, Simple, State, StepOut
+from concont.types import Batch, MethodDefaults, Nets, State, StepOut
 
 
 @dataclass(frozen=True)
-class Supervised(Simple):
+class Supervised(MethodDefaults):
     """The weak view, with the true label of every image."""
 
     name: Literal["supervised"] = "supervised"
@@ -17,6 +17,7 @@ class Supervised(Simple):
     views = ("weak",)
     wants_unlabeled = True
     reads_truth = True
+    fully_supervised = True  # the ConCont paper states neither views nor schedule: as ConCont
 
     def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
         """The mean cross-entropy."""

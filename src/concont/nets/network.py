@@ -19,7 +19,6 @@ class Network(nn.Module):
     mean: Tensor
     std: Tensor
     mixed = True  # bfloat16 inside the network where it runs on a GPU
-    idle = 0  # rows at the head of a training pass through which no gradient flows
     foreign = False  # a user's own backbone
 
     def __init__(
@@ -86,19 +85,9 @@ def build(
     return network.train().to(memory_format=torch.channels_last)
 
 
-def can_skip_idle(network: Network) -> bool:
-    """Whether its backward pass can leave rows out."""
-    return hasattr(type(network.backbone), "idle")
-
-
-def skip_idle_(network: Network, rows: int) -> None:
-    """Let no gradient flow through the first `rows` of a training pass."""
-    network.idle = network.backbone.idle = rows  # type: ignore[assignment]
-
-
-def with_key(online: Network, key_momentum: float | None) -> Nets:
+def with_key(online: Network, has_key: bool) -> Nets:
     """The online network and, where the method has one, its running average at the same start."""
-    if key_momentum is None:
+    if not has_key:
         return Nets(online, online)
     return Nets(online, copy.deepcopy(online).requires_grad_(False))
 

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import PurePath
 from typing import Any, Literal
 
 from concont.errors import UsageError
@@ -13,8 +15,11 @@ from concont.types import (
     Method,
     Named,
     NonNegative,
+    Plain,
     Positive,
     Share,
+    find_unused,
+    setting,
 )
 
 Operation = Literal[
@@ -36,6 +41,7 @@ Operation = Literal[
 ]
 Span = tuple[NonNegative, NonNegative]
 Jitter = tuple[NonNegative, NonNegative, NonNegative, NonNegative]
+NOT_RUN = "is code of your own, which is run only if you name it: --method"
 NAMED_SOURCES = ("digits", "cifar10", "cifar100", "svhn", "fashion-mnist")
 
 
@@ -138,13 +144,16 @@ class Views:
     strong: View = STRONG_VARIANTS["measured"]
 
 
+RESNET = {"name": "resnet18"}
+
+
 @dataclass(frozen=True)
 class Model:
     """Backbone and heads."""
 
     name: Literal["resnet18", "small"] = "resnet18"
-    width: AtLeastOne = 32  # channels of the small network's first layer
-    init: Literal["he", "torch"] = "he"  # of ResNet's convolutions: PiCO's, or PyTorch's smaller
+    width: AtLeastOne = setting(32, only_with={"name": "small"})  # channels of its first layer
+    init: Literal["he", "torch"] = setting("he", only_with=RESNET)  # PiCO's, or PyTorch's smaller
     hidden: AtLeastOne = 512  # of the projection head
     embedding: AtLeastOne = 64  # D
 
@@ -175,7 +184,6 @@ class Train:
     epochs: AtLeastOne = 800
     batch_size: AtLeastOne = 256
     partial_share: Share | None = None  # of each batch; None: one shuffle of all rows
-    skip_idle: bool = False  # no backward pass through rows that carry no loss
     seed: int = 1  # of weights, order and views
     evaluate_every: AtLeastOne = 1  # epochs
     checkpoint_every: NonNegative = 60.0  # seconds; 0: at every epoch's end
@@ -183,6 +191,35 @@ class Train:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     compile: bool | None = None  # None: on a GPU only
     deterministic: bool = False
+
+
+@dataclass(frozen=True)
+class MethodSource:
+    """Where the code of a method of the user's own lies, and which code that is."""
+
+    reference: str  # /path/to/file.py:Class, or package.module:Class
+    digest: str  # of the file's content
+
+
+def code_name(reference: str) -> str:
+    """The same without the folders of a file: what a record calls it."""
+    place, _, name = reference.rpartition(":")
+    return f"{PurePath(place).name if place.endswith('.py') else place}:{name}"
+
+
+@dataclass(frozen=True)
+class UnloadedMethod:
+    """A method of the user's own as a run folder or record names it: its code is not run.
+
+    Enough to read, evaluate and compare its runs; to train, the user must name its code.
+    """
+
+    name: str  # file.py:Class
+    values: Mapping[str, Any]  # its settings
+
+    wants_unlabeled = False
+    reads_truth = False
+    fully_supervised = False
 
 
 @dataclass(frozen=True)
@@ -196,30 +233,39 @@ class Settings:
     optimizer: Optimizer = field(default_factory=Optimizer)
     train: Train = field(default_factory=Train)
     recipe: str = "default"
+    method_source: MethodSource | None = None  # of a method that is not the package's
 
     @property
     def has_network(self) -> bool:
         """Whether its method trains one."""
-        return isinstance(self.method, Method)
+        return isinstance(self.method, Method | UnloadedMethod)
 
     @property
     def deep(self) -> Method:
         """The method as one that trains a network."""
+        if isinstance(self.method, UnloadedMethod):
+            raise UsageError(f"{self.method.name} {NOT_RUN} {self.method.name}")
         if not isinstance(self.method, Method):
             raise UsageError(f"{self.method.name} trains no network")
         return self.method
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Plain:
         """Plain values, sections in the order in which data flows."""
-        plain = json.loads(json.dumps(asdict(self)))
-        order = ("recipe", "data", "views", "model", "method", "optimizer", "train")
-        return {name: plain[name] for name in order}
+        sections = ("data", "views", "model", "method", "optimizer", "train")
+        plain = {name: asdict(getattr(self, name)) for name in sections}
+        if self.method_source is not None:
+            given = plain["method"].get("values", plain["method"])
+            own = {name: value for name, value in given.items() if name != "name"}
+            source = self.method_source
+            plain["method"] = {"name": source.reference, "digest": source.digest, **own}
+        found: Plain = json.loads(json.dumps({"recipe": self.recipe, **plain}))
+        return found
 
     def hash(self, data_digest: str | None = None, sets_hash: str | None = None) -> str:
         """What a result is identified by: all settings that can change it, and no path.
 
-        Data that has no name of its own is known by the digest of its content, and a file of
-        candidate sets by their hash.
+        Data that has no name of its own is known by the digest of its content, a file of candidate
+        sets by their hash, a method of the user's own by class, file name and digest.
         """
         plain = self.as_dict()
         del plain["recipe"], plain["data"]["root"]
@@ -227,8 +273,14 @@ class Settings:
             plain["data"]["source"] = data_digest
         if plain["data"].pop("candidates") is not None:
             plain["data"]["candidates"] = sets_hash
+        if self.method_source is not None:
+            plain["method"]["name"] = code_name(self.method_source.reference)
         for name in ("device", "compile", "checkpoint_every", "memory_share"):
             del plain["train"][name]
+        for section in ("model", "method"):
+            kept = getattr(self, section)
+            for name in find_unused(type(kept), vars(kept)):
+                del plain[section][name]
         if not self.has_network:  # so nothing of how to train one
             plain = {"data": plain["data"], "method": plain["method"]}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

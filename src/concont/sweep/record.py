@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from concont.config.recipe_files import read_yaml
+from concont.config.registry import is_reference
 from concont.config.resolve import check
 from concont.errors import ConcontError, DataError
 from concont.runs.folder import RunFolder
-from concont.runs.settings import NAMED_SOURCES, Settings
+from concont.runs.settings import NAMED_SOURCES, Settings, code_name
 from concont.runs.summary import Summary
 from concont.types import Count, Share
 
@@ -48,7 +49,11 @@ def of_run(folder: RunFolder) -> Record:
     every = -(-len(kept) // MOMENTS) or 1
     return {
         **folder.read_summary().as_dict(),
-        "settings": {**settings, "data": _without_paths(settings["data"], data)},
+        "settings": {
+            **settings,
+            "data": _without_paths(settings["data"], data),
+            "method": _without_folder(settings["method"]),
+        },
         "data_digest": data["digest"],
         "sets_hash": data["sets_hash"],
         "curve": [[m["epoch"], m["accuracy"]] for m in lines if m["accuracy"] is not None],
@@ -116,6 +121,12 @@ def _without_paths(section: dict[str, Any], data: dict[str, Any]) -> dict[str, A
         "source": section["source"] if named else data["digest"],
         "candidates": None if section["candidates"] is None else data["sets_hash"],
     }
+
+
+def _without_folder(section: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the method; one of the user's own is named by its file and class alone."""
+    name = section["name"]
+    return {**section, "name": code_name(name) if is_reference(name) else name}
 
 
 def _without_command(environment: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from concont.runs.settings import Optimizer, Settings
 from concont.training.evaluate import TestSet, accuracy
 from concont.training.state import TrainState
 from concont.training.step import Step
+from concont.types import Method
 
 Row = dict[str, Any]
 
@@ -87,7 +88,7 @@ def fit(
                 "step": state.step,
                 "seconds": state.seconds,
                 "images_per_s": seen / stepping if seen else order.batch_size / (now - began),
-                **evaluate(state, test),
+                **evaluate(settings.deep, state, test),
             }
             clock = time.perf_counter()
             state.spent["evaluation"] += clock - now
@@ -96,7 +97,7 @@ def fit(
         yield Progress(state.step, total, epoch + 1, epoch_end, row)
 
 
-def evaluate(state: TrainState, test: TestSet | None) -> Row:
+def evaluate(method: Method, state: TrainState, test: TestSet | None) -> Row:
     """The figures of a line of metrics: means since the last one, and accuracies now."""
     means = state.meter.read()
     online = momentum = in_set = None
@@ -105,10 +106,10 @@ def evaluate(state: TrainState, test: TestSet | None) -> Row:
         online, in_set = accuracy(modules["online"], test)
         momentum = accuracy(modules["key"], test)[0] if "key" in modules else None
         state.best = online if state.best is None else max(state.best, online)
-    tau = state.memory.get("tau")
+    thresholds = method.thresholds(state.memory)
     return {
         **means,
-        "thresholds": None if tau is None else tau.tolist(),
+        "thresholds": None if thresholds is None else thresholds.tolist(),
         "accuracy": online,
         "accuracy_best": state.best,
         "accuracy_momentum": momentum,

@@ -2,7 +2,6 @@
 
 import logging
 import os
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -14,7 +13,7 @@ from concont.data.placement import TrainingSet
 from concont.data.problem import Problem, pose
 from concont.device import choose_device
 from concont.errors import DataError, UsageError
-from concont.nets.network import Network, build, can_skip_idle, skip_idle_, with_key
+from concont.nets.network import Network, build, with_key
 from concont.rng import derive, torch_stream
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
@@ -40,7 +39,7 @@ def prepare(
 
     resumed: a run that was started before goes on from its last checkpoint, if it has one.
     """
-    train = settings.train
+    train, method = settings.train, settings.deep
     device = choose_device(train.device)
     if cuda_speed.wanted(settings, device):
         cuda_speed.get_ready()
@@ -56,12 +55,7 @@ def prepare(
     shape, classes = (channels, height, width), len(problem.classes)
     torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
     online = build(settings.model, shape, classes, moments, train.seed, model).to(device)
-    skipping = train.skip_idle and can_skip_idle(online)
-    order = Order.of(problem, train, sort=skipping)
-    idle = settings.deep.idle(order.batch_size, order.most_partial) if skipping else 0
-    order = replace(order, sort=idle > 0)
-    if idle:
-        skip_idle_(online, idle)
+    order = Order.of(problem, train, method.partial_rows_first)
     if order.batch_size < train.batch_size:
         log.warning(
             "a batch holds %d rows, not %d: the data has no more",
@@ -87,7 +81,8 @@ def prepare(
 def start(settings: Settings, online: Network, candidates: Tensor) -> TrainState:
     """The state of a run before its first step, on the device of the candidate sets (N, C)."""
     method, options, device = settings.deep, settings.optimizer, candidates.device
-    nets = with_key(online, method.key_momentum)
+    steps = torch.zeros((), dtype=torch.float64, device=device)
+    nets = with_key(online, method.key_momentum(steps) is not None)
     memory = method.init_state(candidates, settings.model.embedding)
     return TrainState(
         nets=nets,
@@ -102,6 +97,7 @@ def start(settings: Settings, online: Network, candidates: Tensor) -> TrainState
         ),
         memory={name: tensor.to(device) for name, tensor in memory.items()},
         views=torch_stream(settings.train.seed, "views", device=device),
+        steps_on_device=steps,
         meter=Meter(device),
     )
 
@@ -142,8 +138,7 @@ def _take_up_checkpoint(run: NetworkRun) -> None:
 def _refuse(settings: Settings, problem: Problem) -> None:
     if problem.images.ndim == 2:
         raise UsageError("this data holds features, no images: --method sspl or parm learn of them")
-    bound = settings.method.reads_truth or getattr(settings.method, "selection", None) == "true"
-    if bound and (problem.truth < 0).any():
+    if settings.method.reads_truth and (problem.truth < 0).any():
         raise UsageError("this bound needs the true label of every training image")
     if len(problem.rows) < 2 or settings.train.batch_size < 2:
         raise UsageError("BatchNorm needs at least two rows in a batch; there is one")

@@ -7,27 +7,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from concont.core.controller import Controller, Verdict
 from concont.data.placement import TrainingSet
 from concont.training.evaluate import predict_proba
 from concont.training.state import TrainState
-from concont.types import Named
+from concont.types import Method, Verdict
 
 POINTS = 100  # of a precision-recall curve: recall 1 %, 2 %, ... 100 %
 
 
 def judge_training_rows(
-    method: Named, state: TrainState, data: TrainingSet
+    method: Method, state: TrainState, data: TrainingSet
 ) -> dict[str, Any] | None:
     """Pseudo-labels by class, and how well scores tell right ones; None without a controller.
 
     The images as they are, by the network that is evaluated and the thresholds at the end.
     """
-    controller: Controller | None = getattr(method, "controller", None)
-    if controller is None or "tau" not in state.memory:
+    if method.thresholds(state.memory) is None:
         return None
     probs = predict_proba(state.nets.modules["online"], data.images.images)
-    return describe_verdict(controller.judge(probs, data.candidates, state.memory), data.truth)
+    verdict = method.judge(probs, data.candidates, state.memory)
+    return None if verdict is None else describe_verdict(verdict, data.truth)
 
 
 def describe_verdict(verdict: Verdict, truth: Tensor) -> dict[str, Any]:

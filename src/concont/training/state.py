@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from concont.rng import derive
 from concont.training.meter import Meter
@@ -21,6 +22,7 @@ class TrainState:
     optimizer: torch.optim.Optimizer
     memory: State  # the method's
     views: torch.Generator  # draws the views
+    steps_on_device: Tensor  # () float64: as `step`, where a captured step can read and count it
     meter: Meter
     step: int = 0  # optimiser steps done
     best: float | None = None  # accuracy, over the evaluations so far
@@ -66,3 +68,4 @@ class TrainState:
         self.meter.load_state_dict(saved["meter"])
         self.step, self.best, self.seconds = saved["step"], saved["best"], saved["seconds"]
         self.spent = dict(saved["spent"])
+        self.steps_on_device.fill_(self.step)

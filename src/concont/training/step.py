@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from concont.augment.views import Stages, draw
-from concont.core.memory import average_, rising
+from concont.core.memory import average_
 from concont.data.placement import TrainingSet
 from concont.runs.settings import Settings
 from concont.training.cuda_speed import Apart, Captured, apart, compiled, wanted
@@ -38,13 +38,16 @@ class Step:
         fast = wanted(settings, data.device) if fast is None else fast
         method, said = settings.deep, set[str]()
 
-        def note(nets: Nets, memory: State, meter: Meter, batch: Batch, out: StepOut) -> None:
+        def commit_and_count(
+            nets: Nets, memory: State, steps: Tensor, meter: Meter, batch: Batch, out: StepOut
+        ) -> None:
             method.commit(nets, memory, batch, out)
-            meter.add(out)
+            steps += 1
+            meter.add(out, steps)
 
         self.stages = Stages(lambda stage: compiled(stage, fast, said))
         self.losses = compiled(method.losses, fast, said)
-        self.note = compiled(note, fast, said)
+        self.commit_and_count = compiled(commit_and_count, fast, said)
         self.nets = state.nets
         if fast and data.device.type == "cuda" and state.nets.key is not state.nets.online:
             self.nets = Nets(*apart(state.nets, said))
@@ -101,7 +104,9 @@ class Step:
         batch = self.batch(index, views)
         out = self.learn(batch)
         with torch.no_grad():
-            self.note(state.nets, state.memory, state.meter, batch, out)
+            state.meter.match_columns(out)  # in plain Python, so before a step is captured
+            counted = (state.steps_on_device, state.meter)
+            self.commit_and_count(state.nets, state.memory, *counted, batch, out)
 
     def ask(self, batch: Batch) -> StepOut:
         """What the method makes of a batch; nothing is changed but BatchNorm's averages."""
@@ -117,8 +122,7 @@ class Step:
         out.total.backward()  # type: ignore[no-untyped-call]
         state.optimizer.step()
         state.optimizer.zero_grad()  # a graph is captured without any
-        momentum = method.key_momentum
+        momentum = method.key_momentum(state.steps_on_device)
         if momentum is not None:
-            pace = rising(momentum, state.meter.steps) if method.momentum_rises else momentum
-            average_(state.nets.modules["key"], state.nets.modules["online"], pace)
+            average_(state.nets.modules["key"], state.nets.modules["online"], momentum)
         return out

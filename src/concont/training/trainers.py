@@ -6,8 +6,7 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from concont.config.recipe_files import read_yaml
-from concont.config.resolve import check
+from concont.config.resolve import read_settings
 from concont.data.sources import Dataset
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
@@ -88,15 +87,15 @@ def trainer_of(settings: Settings) -> Trainer:
     return TRAINERS[getattr(settings.method, "trainer", "network")]
 
 
-def read_settings(folder: RunFolder) -> Settings:
-    """The settings of a run that was started."""
-    path = folder.require("config.yaml")
-    return check(read_yaml(path.read_text("utf-8"), str(path)))
-
-
 def reopen_run(
-    folder: RunFolder, data: Dataset | None = None, model: nn.Module | None = None
+    folder: RunFolder,
+    data: Dataset | None = None,
+    model: nn.Module | None = None,
+    method: str | None = None,
 ) -> PreparedRun:
-    """A run that was started and not finished, ready to go on from its last checkpoint."""
-    settings = read_settings(folder)
+    """A run that was started and not finished, ready to go on from its last checkpoint.
+
+    method: FILE.py:Class of a method of the user's own, which no run folder can make run.
+    """
+    settings = read_settings(folder.require("config.yaml"), method)
     return trainer_of(settings).prepare(settings, folder, data, model, resumed=True)
