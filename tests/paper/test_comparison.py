@@ -1,9 +1,13 @@
 """Ours beside the paper's: only runs with exactly a cell's settings count."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from concont.paper.comparison import compare
 from concont.paper.plan import cells_of
+from concont.sweep.record import read
 
 WHOLE, *PARTS = [cell for cell in cells_of("table4") if cell.data == "cifar10"]
 
@@ -71,3 +75,13 @@ def test_a_bound_needs_no_share(made_up):
     (cell,) = [c for c in cells_of("table3") if c.method == "Fully Supervised"]
     (row,) = compare([cell], [made_up(cell, accuracy=0.7)])
     assert (row["ours_mean"], row["labeled"], row["q"]) == (70, None, None)
+
+
+def test_the_projects_own_records_fill_the_cells_that_they_always_filled():
+    """As they did before sweeps were parted from the paper: filled_cells.json was written then."""
+    ledger = read(Path(__file__).parents[2] / "benchmarks" / "results" / "ledger.json")
+    names = ("table", "data", "labeled", "q", "method", "ours_mean", "seeds", "epochs")
+    rows = [row for row in compare(cells_of("all"), ledger) if row["ours_mean"] is not None]
+    expected = json.loads((Path(__file__).parent / "filled_cells.json").read_text())
+    assert (len(ledger), len(expected)) == (97, 62)
+    assert [[row[name] for name in names] for row in rows] == expected
