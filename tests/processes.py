@@ -7,6 +7,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+from concont.classic import features
+from concont.runs.folder import write_whole
+
 # One thread each: bit for bit the same whatever the number of cores.
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100", "CUDA_VISIBLE_DEVICES": ""}
 COMMAND = [sys.executable, "-m", "concont"]
@@ -62,6 +68,40 @@ def start(*words, cwd=None):
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def at_once(work, *arguments):
+    """Do the same work in two processes; each gets a barrier that waits for the other."""
+    barrier = WARM.Barrier(2)
+    both = [WARM.Process(target=work, args=(barrier, *arguments)) for _ in range(2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(SECONDS)
+    return [process.exitcode for process in both]
+
+
+def write_file(barrier, path):
+    """Write a file of this process's own number, renamed when both have been written."""
+
+    def write(temporary):
+        temporary.write_text(f"{os.getpid()}" * 1000)
+        barrier.wait(SECONDS)
+
+    write_whole(path, write)
+
+
+def fill_gist_cache(barrier, folder, images):
+    """Compute and keep the features of images, renamed into the cache when both are written."""
+    os.environ["XDG_CACHE_HOME"] = str(folder)
+    save = np.save
+
+    def save_and_wait(*arguments):
+        save(*arguments)
+        barrier.wait(SECONDS)
+
+    np.save, features.log.warning = save_and_wait, pytest.fail
+    features.features(images, 16, "cpu")
 
 
 def _main(words, cwd, out, err):

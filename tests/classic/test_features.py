@@ -3,6 +3,7 @@ import pytest
 
 from concont.classic import features as module
 from concont.classic.features import features
+from processes import at_once, fill_gist_cache
 
 
 @pytest.fixture
@@ -71,3 +72,11 @@ def test_a_cache_that_cannot_be_written_is_told_and_no_more(images, tmp_path, mo
     assert features(images, 32, "cpu").shape == (3, 512)
     (line,) = caplog.messages
     assert line.startswith("the features are not kept: ")
+
+
+@pytest.mark.slow
+def test_two_processes_may_fill_the_cache_at_once(images, tmp_path, cache, counted):
+    assert at_once(fill_gist_cache, tmp_path, images) == [0, 0]
+    assert len(list(cache.iterdir())) == 1
+    features(images, 16, "cpu")
+    assert counted == []  # what they kept is read

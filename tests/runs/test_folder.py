@@ -4,6 +4,7 @@ import pytest
 
 from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder, write_whole
+from processes import at_once, write_file
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
@@ -17,6 +18,17 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     with pytest.raises(OSError, match="disk full"):
         write_whole(path, fail)
     assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.slow
+def test_two_processes_may_write_one_file_at_once(tmp_path):
+    path = tmp_path / "file"
+    assert at_once(write_file, path) == [0, 0]
+    text = path.read_text()
+    number = text[: len(text) // 1000]
+    assert text == number * 1000  # one process's, whole
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_the_file_before_is_kept(tmp_path):
@@ -47,8 +59,19 @@ def test_a_used_folder_is_refused_and_only_a_run_is_cleared(tmp_path):
 
 
 def test_what_a_kill_left_half_written_does_not_count(tmp_path):
-    (tmp_path / ".config.yaml.tmp").write_text("half")
-    RunFolder(tmp_path).refuse_if_used()
+    folder, other = RunFolder(tmp_path), tmp_path / ".profile"
+    other.write_text("")
+    half = [tmp_path / name for name in (".config.yaml.tmp", ".config.yaml.12-0a1b2c3d.tmp")]
+    for path in half:
+        path.write_text("half")
+    with pytest.raises(UsageError, match="not empty"):
+        folder.refuse_if_used()
+    folder.remove_unfinished()
+    assert list(tmp_path.iterdir()) == [other]
+    other.unlink()
+    for path in half:
+        path.write_text("half")
+    folder.refuse_if_used()
 
 
 def test_a_file_is_not_a_folder(tmp_path):

@@ -84,12 +84,8 @@ def _write(write: Callable[[TextIO], None], out: Path | None) -> None:
 
 
 def _save(write: Callable[[TextIO], None], path: Path) -> None:
-    try:
-        with open(path, "w", encoding="utf-8", errors=ESCAPED, newline="") as file:
-            write(file)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+    with open(path, "w", encoding="utf-8", errors=ESCAPED, newline="") as file:
+        write(file)
 
 
 def _printable(text: str) -> str:

@@ -2,8 +2,10 @@
 
 import json
 import os
+import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +28,21 @@ CONTENTS = {
 def write_whole(path: Path, write: Callable[[Path], None], keep: Path | None = None) -> None:
     """Let `write` make a file under a temporary name, sync it, rename it into place.
 
+    The name is of this call alone, so that two processes may write one file: the last one stays.
     What stood there before moves to `keep`, if given.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
-    write(temporary)
-    with open(temporary, "rb") as file:
-        os.fsync(file.fileno())
-    if keep is not None and path.exists():
-        os.replace(path, keep)
-    os.replace(temporary, path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        write(temporary)
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        if keep is not None:
+            with suppress(FileNotFoundError):  # nothing stood there
+                os.replace(path, keep)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
     handle = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -62,7 +70,7 @@ class RunFolder:
         """A folder that holds anything is never written over by accident."""
         if self.path.is_file():
             raise UsageError(f"{self.path} is a file, not a folder")
-        if self.path.is_dir() and any(not _unfinished(path) for path in self.path.iterdir()):
+        if self.path.is_dir() and any(not _is_unfinished(path) for path in self.path.iterdir()):
             raise UsageError(f"{self.path} is not empty; {cure}")
 
     def refuse_if_not_a_run(self) -> None:
@@ -70,7 +78,7 @@ class RunFolder:
         if self.path.is_file():
             raise UsageError(f"{self.path} is a file, not a folder")
         for path in self.path.iterdir() if self.path.is_dir() else ():
-            if not _belongs(path):
+            if not _is_part_of_a_run(path):
                 raise UsageError(f"{path} is not part of a run, so {self.path} is left alone")
 
     def clear(self) -> None:
@@ -79,6 +87,12 @@ class RunFolder:
         if self.path.is_dir():
             for path in sorted(self.path.iterdir(), key=lambda path: path.name == "config.yaml"):
                 path.unlink()
+
+    def remove_unfinished(self) -> None:
+        """Remove what earlier, killed processes left half written."""
+        for path in self.path.iterdir():
+            if _is_unfinished(path):
+                path.unlink(missing_ok=True)
 
     def require(self, name: str) -> Path:
         """The path of a file that must be there."""
@@ -133,15 +147,15 @@ class RunFolder:
         self.write_text("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in kept))
 
 
-def _unfinished(path: Path) -> bool:
+def _is_unfinished(path: Path) -> bool:
     """Whether a kill cut the writing of this file short."""
     return path.name.startswith(".") and path.name.endswith(".tmp")
 
 
-def _belongs(path: Path) -> bool:
+def _is_part_of_a_run(path: Path) -> bool:
     """Whether a run writes files of this name."""
     known = path.name in CONTENTS or path.name.startswith("events.out.tfevents")
-    return path.is_file() and (known or _unfinished(path))
+    return path.is_file() and (known or _is_unfinished(path))
 
 
 def _write(path: Path, text: str) -> None:

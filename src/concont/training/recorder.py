@@ -59,6 +59,7 @@ class Recorder:
 
         self.folder, self.settings, self.problem = folder, settings, problem
         folder.path.mkdir(parents=True, exist_ok=True)
+        folder.remove_unfinished()
         folder.write_text("config.yaml", write_yaml(settings))  # first: it makes this a run
         if since is not None:
             folder.cut_metrics(since)
