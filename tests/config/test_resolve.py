@@ -1,4 +1,5 @@
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 import yaml
@@ -7,6 +8,7 @@ from concont.config.resolve import (
     check,
     merge,
     parse_assignments,
+    read_settings,
     recipe_names,
     resolve,
     row_names,
@@ -211,3 +213,34 @@ def test_two_recipes_to_begin_with_are_refused():
         resolve({"method": {"name": "pico"}}, "cifar10+dpll")
     with pytest.raises(UsageError, match="nor a row"):
         resolve({}, "two-brunch")
+
+
+def test_a_file_of_settings_is_taken_as_it_is(tmp_path):
+    """No recipe is laid below it, not even the one that it names; what is left out is a default."""
+    path = tmp_path / "config.yaml"
+    settings = resolve({"data": {"source": "digits"}}, "digits")
+    path.write_text(write_yaml(settings))
+    assert read_settings(path) == settings
+    path.write_text("recipe: digits\ndata: {source: mine.npz}\nviews: {strong: pico}\n")
+    found = read_settings(path)
+    assert (found.recipe, found.model, found.optimizer) == ("digits", Model(), Optimizer())
+    assert found.views.strong == STRONG_VARIANTS["pico"]
+    assert found.data.source == str(Path("mine.npz").absolute())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "must hold sections such as 'train:'"),
+        ("[1]", "must hold sections"),
+        ("train: {epoch: 1}", "config.yaml: unknown setting train.epoch; did you mean epochs?"),
+        ("train: [", "is not valid YAML"),
+        ("\udcff", "cannot be read"),
+    ],
+)
+def test_a_file_that_holds_no_settings_is_refused(tmp_path, text, message):
+    path = tmp_path / "config.yaml"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(UsageError, match="config.yaml") as found:
+        read_settings(path)
+    assert message in str(found.value)

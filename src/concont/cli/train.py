@@ -63,6 +63,13 @@ def train(
     assignments: Annotated[
         list[str] | None, typer.Option("--set", help="One setting, section.key=value; repeatable.")
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="Train exactly these settings, a complete config.yaml; takes no other option but "
+            "--out and --overwrite."
+        ),
+    ] = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Show the merged settings and stop.")
     ] = False,
@@ -99,6 +106,13 @@ def train(
         section: {key: value for key, value in values.items() if value is not None}
         for section, values in flags.items()
     }
+    if config is not None:
+        if any(given.values()) or recipe or assignments or resume or download or print_config:
+            raise UsageError("--config takes no other option but --out and --overwrite")
+        from concont.config.resolve import read_settings
+
+        _train_settings(read_settings(config), out, overwrite)
+        return
     if resume is not None:
         if any(given.values()) or recipe or assignments or out or overwrite or print_config:
             raise UsageError("--resume takes the settings of its run; give no other option with it")
@@ -124,14 +138,19 @@ def _train(
     print_config: bool,
 ) -> None:
     from concont.config.resolve import resolve, write_yaml
-    from concont.runs.folder import RunFolder
-    from concont.training.either import prepare
 
     settings = resolve(flags, recipe, assignments)
     _tell_unused(flags["train"], settings)
     if print_config:
         typer.echo(write_yaml(settings), nl=False)
         return
+    _train_settings(settings, out, overwrite)
+
+
+def _train_settings(settings: "Settings", out: Path | None, overwrite: bool) -> None:
+    from concont.runs.folder import RunFolder
+    from concont.training.either import prepare
+
     if not settings.data.source:
         raise UsageError("say what to train on: --data NAME or FILE; see `concont datasets`")
     folder = RunFolder(out) if out else RunFolder.dated(settings.method.name)

@@ -85,6 +85,25 @@ def resolve(
     return replace(settings, data=_absolute(settings.data))
 
 
+def read_settings(path: Path) -> Settings:
+    """The settings of a file such as `config.yaml`; what it leaves out has its default.
+
+    Nothing else is laid on it: no recipe, whatever the file calls its own.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    content = read_yaml(text, str(path))
+    if not isinstance(content, Mapping) or not content:
+        raise UsageError(f"{path} must hold sections such as 'train:', found none")
+    try:
+        settings = check(expand(dict(content)))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    return replace(settings, data=_absolute(settings.data))
+
+
 def every_method() -> dict[str, type[Any]]:
     """The settings of every method by name, with a network or without."""
     return {**METHODS, **CLASSICS}
