@@ -41,6 +41,9 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        # The hash that this version gives a row, by the one that the row was added under, which an
+        # earlier version may have given it. Rows never change, so that each is hashed once.
+        self._keys: dict[str, str] = {}
 
     def add(self, records: Iterable[Record]) -> int:
         """Append those whose settings are not there yet, as this version reads them; how many."""
@@ -51,8 +54,8 @@ class Ledger:
         marks = ", ".join("?" * (1 + len(COLUMNS) + len(OWN) + 1))
         with self._open() as table:
             table.execute("BEGIN IMMEDIATE")  # nobody adds between the look and the append
-            known = {key_of(record) for record in _select(table)}
-            rows = [_row(key, new[key]) for key in new if key not in known]
+            present = self._read_keys(table)
+            rows = [_row(key, new[key]) for key in new if key not in present]
             table.executemany(f"INSERT INTO results VALUES ({marks})", rows)
             return len(rows)
 
@@ -61,16 +64,31 @@ class Ledger:
         unknown = set(wanted) - set(FILTERS)
         if unknown:
             raise DataError(f"the ledger cannot be asked by {', '.join(sorted(unknown))}")
-        if not self.path.is_file() or self.path.stat().st_size == 0:  # about to be made
+        if self._is_empty():
             return []
         given = {name: value for name, value in wanted.items() if value is not None}
         where = " AND ".join(["1", *(f"{name} = ?" for name in given)])
         with self._open(write=False) as table:
             return _select(table, where, list(given.values()))
 
-    def finished(self) -> dict[str, Record]:
-        """All, by the hash that this version gives their settings."""
-        return {key_of(record): record for record in self.records()}
+    def keys(self) -> set[str]:
+        """The hashes that this version gives the settings of all."""
+        if self._is_empty():
+            return set()
+        with self._open(write=False) as table:
+            return self._read_keys(table)
+
+    def _read_keys(self, table: sqlite3.Connection) -> set[str]:
+        stored = [row[0] for row in table.execute("SELECT settings_hash FROM results")]
+        for row in stored:
+            if row not in self._keys:
+                (record,) = _select(table, "settings_hash = ?", [row])
+                self._keys[row] = key_of(record)
+        return {self._keys[row] for row in stored}
+
+    def _is_empty(self) -> bool:
+        """Whether there is no file, or one that is about to be made."""
+        return not self.path.is_file() or self.path.stat().st_size == 0
 
     @contextmanager
     def _open(self, write: bool = True) -> Iterator[sqlite3.Connection]:
@@ -88,9 +106,8 @@ class Ledger:
             raise DataError(f"{self.path} is no ledger, or cannot be used: {error}") from None
 
 
-def _select(
-    table: sqlite3.Connection, where: str = "1", values: Sequence[Any] = ()
-) -> list[Record]:
+def _select(table: sqlite3.Connection, where: str, values: Sequence[Any]) -> list[Record]:
+    """In the order in which they came."""
     found = table.execute(f"SELECT record FROM results WHERE {where} ORDER BY rowid", values)
     return [json.loads(text) for (text,) in found]
 
