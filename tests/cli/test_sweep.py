@@ -36,9 +36,7 @@ def test_a_plan_is_shown_and_nothing_is_run(file, tmp_path):
     assert shown.stdout.startswith("4 jobs, 0 done, 4 to run\n")
     assert shown.stdout.count("not timed yet") == 4
     for job in read_jobs(file):
-        assert (
-            f"{job.key}  not timed yet  {job.name}\n    recipe digits, 1 epochs\n" in shown.stdout
-        )
+        assert f"{job.key}  not timed yet  {job.name}\n    recipe digits, 1 epoch\n" in shown.stdout
     assert not (tmp_path / "s").exists()
 
 

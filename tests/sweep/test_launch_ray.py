@@ -101,7 +101,7 @@ def test_nothing_is_started_for_nothing(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_cannot_be(tmp_path, cluster, monkeypatch):
+def test_wrong_use_is_refused(tmp_path, cluster, monkeypatch):
     with pytest.raises(UsageError, match="--launcher ray: .* nosuch"):
         next(on_ray([tiny(1, 1)], tmp_path, 1, nosuch=1))
     monkeypatch.setenv("RAY_ADDRESS", "nonsense")

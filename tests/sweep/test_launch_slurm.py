@@ -106,7 +106,7 @@ def refuse(*words):
     raise FailedJobError("sbatch: error: invalid partition\nand more")
 
 
-def test_what_cannot_be(tmp_path, monkeypatch):
+def test_wrong_use_is_refused(tmp_path, monkeypatch):
     assert list(on_slurm([], tmp_path)) == []
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UsageError, match="--launcher slurm: .*srun"):

@@ -13,7 +13,7 @@ from concont.sweep.estimate import LOAD, kind_of
 from concont.sweep.folder import SweepFolder
 from concont.sweep.ledger import Ledger
 from concont.sweep.process import Outcome, TrainingProcess
-from concont.sweep.schedule import Clock, jobs_that_fit, missing, run, run_within
+from concont.sweep.schedule import Clock, find_missing, jobs_that_fit, run, run_within
 from sweeps import at_work, record_of, tiny
 
 JOBS = list(plan([c for c in cells_of("table4") if c.data == "cifar10"], BUDGETS["short"]))
@@ -21,9 +21,9 @@ JOBS = list(plan([c for c in cells_of("table4") if c.data == "cifar10"], BUDGETS
 
 def test_what_is_finished_is_not_missing(tmp_path):
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    assert missing(JOBS, ledger) == JOBS
+    assert find_missing(JOBS, ledger) == JOBS
     ledger.add([record_of(JOBS[1].settings)])
-    assert missing(JOBS, ledger) == [JOBS[0], *JOBS[2:]]
+    assert find_missing(JOBS, ledger) == [JOBS[0], *JOBS[2:]]
 
 
 def test_a_failure_stops_nothing_and_results_are_kept_at_once(tmp_path):
@@ -40,7 +40,7 @@ def test_a_failure_stops_nothing_and_results_are_kept_at_once(tmp_path):
         seen += outcome.record is not None
         assert len(ledger.records()) == seen
     assert seen == 2
-    assert missing(JOBS[:3], ledger) == [JOBS[1]]
+    assert find_missing(JOBS[:3], ledger) == [JOBS[1]]
 
 
 class Fake:

@@ -13,6 +13,7 @@ from concont.errors import ConcontError, Interrupted, UsageError
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from concont.runs.settings import Settings
     from concont.sweep.estimate import Rates
     from concont.sweep.job import Job
     from concont.sweep.launch import Launcher
@@ -66,10 +67,10 @@ def run_jobs(jobs: "Sequence[Job]", options: RunOptions) -> "list[Outcome]":
     """
     from concont.sweep.folder import SweepFolder
     from concont.sweep.ledger import Ledger
-    from concont.sweep.schedule import missing, run, run_within
+    from concont.sweep.schedule import find_missing, run, run_within
 
     ledger = Ledger(SweepFolder(options.folder).ledger)
-    left = missing(jobs, ledger)
+    left = find_missing(jobs, ledger)
     typer.echo(f"{count_jobs(jobs)}, {len(jobs) - len(left)} done, {len(left)} to run")
     rates = _rates(ledger, of_this_device_alone=options.minutes is not None)
     if options.minutes is None:
@@ -193,5 +194,12 @@ def _list(jobs: "Sequence[Job]", rates: "Rates") -> None:
     for job in jobs:
         time = estimate_seconds(job.settings, rates)
         took = "not timed yet" if time is None else f"{time / 60:.1f} min"
-        long = f", {job.settings.train.epochs} epochs" if job.settings.has_network else ""
-        typer.echo(f"{job.key}  {took:>13}  {job.name}\n    recipe {job.settings.recipe}{long}")
+        typer.echo(f"{job.key}  {took:>13}  {job.name}\n    recipe {_describe(job.settings)}")
+
+
+def _describe(settings: "Settings") -> str:
+    """`cifar10+wo-reg, 60 epochs`; without a network there are none."""
+    if not settings.has_network:
+        return settings.recipe
+    epochs = settings.train.epochs
+    return f"{settings.recipe}, {epochs} epoch{'' if epochs == 1 else 's'}"

@@ -21,7 +21,7 @@ WRITTEN = {"concont": "ConCont", "dpll": "DPLL", "pico": "PiCO", "sspl": "SSPL",
 def compare(cells: Sequence[Cell], records: Iterable[Record]) -> list[dict[str, Any]]:
     """A row a cell; where ours ran at several lengths, the longest."""
     found = runs_of(cells, records)
-    return [_row(cell, cell.recipe, _longest(found[cell])) for cell in cells]
+    return [_make_row(cell, cell.recipe, _longest(found[cell])) for cell in cells]
 
 
 def runs_of(cells: Sequence[Cell], records: Iterable[Record]) -> dict[Cell, Runs]:
@@ -31,8 +31,8 @@ def runs_of(cells: Sequence[Cell], records: Iterable[Record]) -> dict[Cell, Runs
     recipe is called: no run with another setting gets into a table. Of two the first counts.
     """
     found: dict[str, Runs] = defaultdict(lambda: defaultdict(dict))
-    for settings, record in _readable(records):
-        _add(found[_hash_without_seed_and_length(settings)], record)
+    for settings, record in _read_settings(records):
+        _add_run(found[_hash_without_seed_and_length(settings)], record)
     return {cell: found.get(_hash_of_cell(cell), {}) for cell in cells}
 
 
@@ -47,14 +47,14 @@ def own_rows(cells: Sequence[Cell], records: Iterable[Record]) -> list[dict[str,
     tables = {(c.data, c.labeled, c.q): c.table for c in cells if c.table in COLUMNS_OF}
     found: dict[tuple[Any, ...], dict[str, Runs]] = defaultdict(dict)
     settings_by_hash: dict[str, Settings] = {}
-    for settings, record in _readable(records):
+    for settings, record in _read_settings(records):
         column = (settings.data.source, settings.data.labeled, settings.data.ambiguity)
         kind = _hash_without_seed_and_length(settings)
         if column not in tables or kind in published or not is_own_recipe(settings.recipe):
             continue
         if evaluated_on(record, settings) == "test":
             row = (*column, settings.method.name, settings.recipe)
-            _add(found[row].setdefault(kind, defaultdict(dict)), record)
+            _add_run(found[row].setdefault(kind, defaultdict(dict)), record)
             settings_by_hash[kind] = settings
     rows = []
     for (data, labeled, q, method, recipe), kinds in found.items():
@@ -62,7 +62,7 @@ def own_rows(cells: Sequence[Cell], records: Iterable[Record]) -> list[dict[str,
         for runs, label in zip(kinds.values(), labels, strict=True):
             name = f"{WRITTEN.get(method, method)} ({short_name(recipe, data)}{label})"
             cell = Cell(tables[data, labeled, q], data, labeled, q, name, None, None)
-            rows.append(_row(cell, recipe, _longest(runs)))
+            rows.append(_make_row(cell, recipe, _longest(runs)))
     return sorted(rows, key=lambda row: (row["table"], row["method"]))
 
 
@@ -86,7 +86,7 @@ def label_settings(several: Sequence[Settings]) -> list[str]:
     return ["".join(f", {name}={flat[name]}" for name in names) for flat in flats]
 
 
-def _readable(records: Iterable[Record]) -> Iterable[tuple[Settings, Record]]:
+def _read_settings(records: Iterable[Record]) -> Iterable[tuple[Settings, Record]]:
     """Those with an accuracy whose settings can be read, with one seed for all."""
     for record in records:
         settings = settings_in(record)
@@ -96,7 +96,7 @@ def _readable(records: Iterable[Record]) -> Iterable[tuple[Settings, Record]]:
             yield settings, record
 
 
-def _add(runs: Runs, record: Record) -> None:
+def _add_run(runs: Runs, record: Record) -> None:
     runs[record["epochs"] or 0].setdefault(record["seed"], record)
 
 
@@ -113,7 +113,7 @@ def _hash_without_seed_and_length(settings: Settings) -> str:
     return replace(settings, data=data, train=train).hash()
 
 
-def _row(cell: Cell, recipe: str, runs: dict[int, Record]) -> dict[str, Any]:
+def _make_row(cell: Cell, recipe: str, runs: dict[int, Record]) -> dict[str, Any]:
     found = [100 * record["accuracy_last"] for record in runs.values()]
     return {
         "table": cell.table,

@@ -37,7 +37,7 @@ def draw(name: str, records: Iterable[Record], folder: Path) -> list[Path]:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    figure = _figure()
+    figure = _make_figure()
     axes = figure.add_subplot()
     drawing.paint(rows, axes)
     axes.set_title(f"{drawing.title}, {rows[0]['epochs']} epochs", fontsize="medium")
@@ -47,7 +47,7 @@ def draw(name: str, records: Iterable[Record], folder: Path) -> list[Path]:
     return paths
 
 
-def shares(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+def collect_shares(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """Figure 1: accuracy against the share of images with candidate sets."""
     for cell, runs in _runs_of_one_length(cells_of("figure1"), records):
         (row,) = compare([cell], runs)
@@ -79,7 +79,7 @@ def _paint_shares(rows: FigureRows, axes: "Axes") -> None:
     axes.legend(frameon=False)
 
 
-def curves(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+def collect_curves(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """Precision against recall of right pseudo-labels, by p-score and by their probability."""
     for cell, record in _pick_one_run_each(cells_of("figure-pr"), records, "verdict"):
         start = {"q": cell.q, "epochs": record["epochs"], "seed": record["seed"]}
@@ -106,9 +106,9 @@ def _paint_curves(rows: FigureRows, axes: "Axes") -> None:
     axes.legend(frameon=False)
 
 
-def pseudo_labels(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+def collect_pseudo_labels(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """The pseudo-labels of each class at the end, thresholds adaptive and fixed, on CIFAR-10."""
-    for cell, record in _pick_one_run_each(_balanced(), records, "verdict"):
+    for cell, record in _pick_one_run_each(_cells_by_balance(), records, "verdict"):
         start = {"method": cell.method, "epochs": record["epochs"], "seed": record["seed"]}
         names = ("pseudo_labels", "confident", "confident_right")
         columns = [record["verdict"][name] for name in names]
@@ -137,9 +137,9 @@ def _paint_pseudo_labels(rows: FigureRows, axes: "Axes") -> None:
     _legend_below(axes, shown)
 
 
-def thresholds(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+def collect_thresholds(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """The thresholds of each class over time, adaptive and fixed, on CIFAR-10."""
-    for cell, record in _pick_one_run_each(_balanced(), records, "thresholds"):
+    for cell, record in _pick_one_run_each(_cells_by_balance(), records, "thresholds"):
         start = {"method": cell.method, "epochs": record["epochs"], "seed": record["seed"]}
         for epoch, values in record["thresholds"]:
             for number, value in enumerate(values):
@@ -197,16 +197,18 @@ class Drawing:
 
 
 FIGURES = {
-    "figure1": Drawing("figure1", "CIFAR-10, q = 0.5", shares, _paint_shares),
-    "figure-pr": Drawing("figure-pr", "CIFAR-100, 40 %", curves, _paint_curves),
-    "thresholds": Drawing("table5", "CIFAR-10, 10 %, q = 0.5", thresholds, _paint_thresholds),
+    "figure1": Drawing("figure1", "CIFAR-10, q = 0.5", collect_shares, _paint_shares),
+    "figure-pr": Drawing("figure-pr", "CIFAR-100, 40 %", collect_curves, _paint_curves),
+    "thresholds": Drawing(
+        "table5", "CIFAR-10, 10 %, q = 0.5", collect_thresholds, _paint_thresholds
+    ),
     "pseudo-labels": Drawing(
-        "table5", "CIFAR-10, 10 %, q = 0.5", pseudo_labels, _paint_pseudo_labels
+        "table5", "CIFAR-10, 10 %, q = 0.5", collect_pseudo_labels, _paint_pseudo_labels
     ),
 }
 
 
-def _balanced() -> list[Cell]:
+def _cells_by_balance() -> list[Cell]:
     return [c for c in cells_of("table5") if c.data == "cifar10" and c.method in BALANCED]
 
 
@@ -234,7 +236,7 @@ def _runs_of_one_length(
                 yield cell, list(runs[length].values())
 
 
-def _figure() -> "Figure":
+def _make_figure() -> "Figure":
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -17,8 +17,8 @@ class Job:
     Two jobs are the same run if their keys are equal, whatever their names are.
     """
 
-    settings: Settings
-    name: str
+    settings: Settings = field(compare=False)
+    name: str = field(compare=False)
     key: str = field(init=False)  # the settings hash of the finished run's record
 
     def __post_init__(self) -> None:

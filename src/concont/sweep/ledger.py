@@ -32,8 +32,8 @@ COLUMNS = (
     *("method", "recipe", "data", "labeled", "ambiguity", "unlabeled", "seed"),
     *("epochs", "accuracy_last", "accuracy_best", "seconds"),
 )
-OWN = ("device", "commit", "clean")  # of its environment
-PATIENCE = 60.0  # seconds to wait for another process that writes
+OF_ENVIRONMENT = ("device", "commit", "clean")
+WAIT_SECONDS = 60.0  # seconds to wait for another process that writes
 
 
 class Ledger:
@@ -51,11 +51,12 @@ class Ledger:
         new: dict[str, Record] = {}
         for record in records:
             new.setdefault(key_of(record), record)
-        marks = ", ".join("?" * (1 + len(COLUMNS) + len(OWN) + 1))
+        marks = ", ".join("?" * (1 + len(COLUMNS) + len(OF_ENVIRONMENT) + 1))
         with self._open() as table:
+            self._read_keys(table)  # what is slow, before others have to wait
             table.execute("BEGIN IMMEDIATE")  # nobody adds between the look and the append
             present = self._read_keys(table)
-            rows = [_row(key, new[key]) for key in new if key not in present]
+            rows = [_make_row(key, new[key]) for key in new if key not in present]
             table.executemany(f"INSERT INTO results VALUES ({marks})", rows)
             return len(rows)
 
@@ -94,7 +95,7 @@ class Ledger:
     def _open(self, write: bool = True) -> Iterator[sqlite3.Connection]:
         try:
             where = f"{self.path.resolve().as_uri()}?mode={'rwc' if write else 'rw'}"
-            table = sqlite3.connect(where, timeout=PATIENCE, uri=True)
+            table = sqlite3.connect(where, timeout=WAIT_SECONDS, uri=True)
             try:
                 with table:
                     if write:
@@ -112,9 +113,9 @@ def _select(table: sqlite3.Connection, where: str, values: Sequence[Any]) -> lis
     return [json.loads(text) for (text,) in found]
 
 
-def _row(key: str, record: Record) -> list[Any]:
+def _make_row(key: str, record: Record) -> list[Any]:
     columns, own = (
         (record[name] for name in COLUMNS),
-        (record["environment"].get(name) for name in OWN),
+        (record["environment"].get(name) for name in OF_ENVIRONMENT),
     )
     return [key, *columns, *own, json.dumps(record)]

@@ -30,11 +30,11 @@ def _find_records(path: Path) -> Iterator[Record]:
     elif RunFolder(path).finished:
         yield of_run(RunFolder(path))
     else:
-        for entry in _entries(path):
+        for entry in _list_entries(path):
             yield from _find_records(entry)
 
 
-def _entries(folder: Path) -> list[Path]:
+def _list_entries(folder: Path) -> list[Path]:
     """What may hold records: of a sweep its ledger, and its results in case it was killed."""
     sweep = SweepFolder(folder)
     own = [entry for entry in (sweep.ledger, sweep.results) if entry.exists()]

@@ -24,7 +24,7 @@ from concont.sweep.ledger import Ledger
 from concont.sweep.process import Outcome, TrainingProcess
 
 
-def missing(jobs: Sequence[Job], ledger: Ledger) -> list[Job]:
+def find_missing(jobs: Sequence[Job], ledger: Ledger) -> list[Job]:
     """Those whose result is not in the ledger."""
     done = ledger.keys()
     return [job for job in jobs if job.key not in done]
