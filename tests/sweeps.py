@@ -7,62 +7,51 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from concont.config.resolve import resolve
-from concont.paper.plan import Job, settings_of
-from concont.paper.tables import Cell
+from concont.paper.plan import settings_of
+from concont.sweep.folder import SweepFolder
+from concont.sweep.job import Job
 from concont.sweep.ledger import Ledger
-from concont.sweep.process import Sweep, locked
 
-CELL = Cell("table1", "digits", None, None, "ConCont", None, None)
 SHORT = ("train.checkpoint_every=0", "train.evaluate_every=1", "train.device=cpu", "model.width=4")
 
 
-class Tiny(Job):
-    @property
-    def arguments(self):
-        return [*super().arguments, *(word for text in SHORT for word in ("--set", text))]
+def tiny(seed, epochs, source="digits", root=None):
+    data = {"source": source, "root": root, "seed": seed}
+    settings = resolve({"data": data, "train": {"seed": seed, "epochs": epochs}}, "digits", SHORT)
+    return Job(settings, f"{source}, seed {seed}")
 
 
-class Wrong(Tiny):
-    """A job that `concont train` refuses."""
-
-    @property
-    def arguments(self):
-        return ["--data", "nosuch.npz"]
-
-
-def tiny(seed, epochs, kind=Tiny):
-    flags = {"data": {"source": "digits", "seed": seed}, "train": {"seed": seed, "epochs": epochs}}
-    return kind((CELL,), seed, epochs, resolve(flags, CELL.recipe, SHORT))
+def wrong():
+    """A job that `concont train` refuses: its data is not there."""
+    return tiny(1, 1, "cifar10", "nosuch")
 
 
 def made_up_record(cell, seed=1, epochs=60, accuracy=0.5, **more):
-    """A record as a run of the cell would leave it."""
-    settings = settings_of(cell, seed, epochs)
+    """A record as a run of the paper's cell would leave it."""
+    return record_of(settings_of(cell, seed, epochs), accuracy) | {"epochs": epochs} | more
+
+
+def record_of(settings, accuracy=0.5, **more):
+    """A record as a run with these settings would leave it."""
+    epochs = settings.train.epochs
     return {
         "settings_hash": settings.hash(),
         "settings": settings.as_dict(),
         "method": settings.method.name,
         "recipe": settings.recipe,
-        "data": cell.data,
+        "data": settings.data.source,
         "labeled": settings.data.labeled,
         "ambiguity": settings.data.ambiguity,
         "unlabeled": settings.data.unlabeled,
-        "seed": seed,
+        "seed": settings.train.seed,
         "epochs": epochs,
+        "evaluated_on": "holdout" if settings.data.holdout else "test",
         "accuracy_last": accuracy,
         "accuracy_best": min(1.0, accuracy + 0.04),
         "curve": [[epochs, accuracy]],
         "seconds": 10.0,
         "environment": {"device": "a GPU", "commit": "abc", "clean": True},
         **more,
-    }
-
-
-def ended(job):
-    """A record as the job would leave it."""
-    return made_up_record(job.cells[0], job.seed, job.epochs) | {
-        "settings_hash": job.key,
-        "settings": job.settings.as_dict(),
     }
 
 
@@ -90,7 +79,7 @@ def wait_until(condition, seconds=120):
 
 def assert_done_once(folder, jobs):
     """One result and one row a job, every epoch once, and one end of training."""
-    sweep = Sweep(folder)
+    sweep = SweepFolder(folder)
     assert {path.stem for path in (folder / "results").iterdir()} == {job.key for job in jobs}
     rows = [record["settings_hash"] for record in Ledger(sweep.ledger).records()]
     assert sorted(rows) == sorted(job.key for job in jobs)
@@ -104,14 +93,14 @@ def assert_done_once(folder, jobs):
 def lost_broken_left(folder):
     """Three jobs: two that wait for their lock as long as this lasts, one with a damaged result."""
     lost, broken, left = (tiny(seed, 1) for seed in (1, 2, 3))
-    sweep = Sweep(folder)
-    with locked(sweep, lost.key), locked(sweep, left.key):
+    sweep = SweepFolder(folder)
+    with sweep.lock(lost.key), sweep.lock(left.key):
         sweep.result(broken.key).parent.mkdir()
         sweep.result(broken.key).write_text("{")
         yield lost, broken, left
 
 
-def assert_told(outcome, job, start):
-    """That the job failed, and how its failure is told."""
+def assert_failed(outcome, job, start):
+    """That the job did, and how its failure is told."""
     assert (outcome.key, outcome.record) == (job.key, None)
     assert re.match(start, outcome.failure)

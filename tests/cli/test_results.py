@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from concont.config.resolve import resolve
 from concont.paper.plan import cells_of
 from concont.sweep.record import write
 from processes import concont as command
-from sweeps import made_up_record
+from sweeps import made_up_record, record_of
 
 
 def concont(*words):
@@ -68,6 +69,48 @@ def test_duplicates_are_ignored(folder):
     assert again.stdout == "0 added, 1 known already\n"
 
 
+def test_runs_are_grouped_by_settings(folder):
+    shown = concont("--by", "method.part_loss, data.labeled", "--folder", folder)
+    assert shown.returncode == 0, shown.stderr
+    lines = [[part.strip() for part in line.split("│")[1:-1]] for line in shown.stdout.splitlines()]
+    assert [line for line in lines if line] == [
+        ["partial", "0.1", "50.00", "1"],
+        ["uniform", "0.1", "60.00", "1"],
+    ]
+    assert shown.stdout.startswith("accuracy in %, on test")
+    (row,) = json.loads(concont("--by", "data.labeled", "--json", "--folder", folder).stdout)
+    assert row == {
+        "data.labeled": 0.1,
+        "accuracy_mean": 0.55,
+        "accuracy_std": pytest.approx(0.070711),
+        "n": 2,
+    }
+    shown = concont("--by", "data.labeled", "--folder", folder)
+    assert shown.stdout.endswith("\nalso differing inside the groups: method.part_loss\n")
+    none = concont("--by", "data.labeled", "--seed", "7", "--folder", folder)
+    assert (none.returncode, none.stderr) == (0, "no run of these in the ledger\n")
+
+
+def test_a_recipe_of_ones_own_is_a_row_beside_the_papers(folder, tmp_path):
+    (tmp_path / "cifar10-strong.yaml").write_text("views: {strong: pico}\n")
+    settings = resolve(
+        {"data": {"source": "cifar10", "labeled": 0.1, "ambiguity": 0.5}, "train": {"epochs": 60}},
+        str(tmp_path / "cifar10-strong.yaml"),
+    )
+    write(tmp_path / "own.json", record_of(settings, 0.93))
+    assert concont("merge", tmp_path / "own.json", "--folder", folder).returncode == 0
+    words = ("--against", "paper", "--table", "table1", "--folder", folder)
+    (row,) = [r for r in json.loads(concont(*words, "--json").stdout) if "strong" in r["method"]]
+    assert row == {
+        **{"table": "table1", "data": "cifar10", "labeled": 0.1, "q": 0.5},
+        **{"method": "ConCont (strong)", "paper_mean": None, "paper_std": None},
+        **{"ours_mean": 93.0, "ours_std": None, "seeds": [1], "epochs": 60},
+        "recipe": "cifar10-strong",
+    }
+    assert "ConCont (strong)" in concont(*words).stdout
+    assert "strong" not in concont(*words, "--recipe", "cifar10").stdout
+
+
 def test_wrong_use_is_told_in_one_line(tmp_path):
     for words, message, code in (
         (["--against", "me"], "there is only the paper", 2),
@@ -75,6 +118,9 @@ def test_wrong_use_is_told_in_one_line(tmp_path):
         (["--against", "paper", "--table", "table8"], "no 'table8' in the paper", 2),
         (["--against", "paper", "--data", "mnist"], "--data mnist: the paper has nothing", 2),
         (["--figures", "x", "--json"], "--figures draws; leave out", 2),
+        (["--by", "method.treshold"], "no setting method.treshold; did you mean method.thr", 2),
+        (["--by", "train.epochs", "--against", "paper"], "leave one of them out", 2),
+        (["--by", "train.epochs", "--figures", "x"], "--figures draws; leave out", 2),
         (["--method", "DPLL"], "no method 'DPLL'; there are concont, ", 2),
         (["merge", tmp_path / "none.json"], "no such file or folder", 1),
         (["merge", tmp_path], "holds no finished run", 1),

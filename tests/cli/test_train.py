@@ -71,6 +71,21 @@ def test_flags_beat_the_recipe_and_print_config_stops(train, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+def test_exactly_the_settings_of_a_file(train, tmp_path):
+    """A run's own config.yaml gives the same run; nothing is laid on it."""
+    assert train("--out", "run", "--epochs", "1", "--seed", "3").returncode == 0
+    config = tmp_path / "run" / "config.yaml"
+    done = concont("train", "--config", config, "--out", tmp_path / "again")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "again" / "config.yaml").read_text() == config.read_text()
+    one, two = (json.loads((tmp_path / n / "summary.json").read_text()) for n in ("run", "again"))
+    assert one["accuracy_last"] == two["accuracy_last"]
+    assert one["settings_hash"] == two["settings_hash"]
+    assert concont("train", "--config", config, "--out", tmp_path / "again").returncode == 2
+    words = ("--config", config, "--out", tmp_path / "again", "--overwrite")
+    assert concont("train", *words).returncode == 0
+
+
 def test_the_default_folder_is_dated(train, tmp_path):
     assert train("--epochs", "1").returncode == 0
     (folder,) = (tmp_path / "runs").iterdir()
@@ -95,6 +110,8 @@ MISTAKES = {
     "no gpu": (["train", "--data", "digits", "--device", "cuda"], 2, "no CUDA device"),
     "resume nothing": (["train", "--resume", "none"], 2, "none: no such run folder"),
     "resume and flags": (["train", "--resume", "x", "--epochs", "3"], 2, "give no other option"),
+    "config and flags": (["train", "--config", "x", "--epochs", "3"], 2, "no other option but"),
+    "no config": (["train", "--config", "none.yaml"], 2, "none.yaml cannot be read"),
     "evaluate nothing": (["evaluate", "none"], 2, "none: no such run folder"),
     "broken file": (["train", "--data", "broken.npz"], 1, "broken.npz: not an .npz file"),
 }

@@ -1,4 +1,5 @@
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 import yaml
@@ -221,13 +222,31 @@ def test_what_an_extending_recipe_says_wins_over_what_a_method_brings(tmp_path):
 
 
 def test_a_file_of_settings_is_taken_as_it_is(tmp_path):
-    settings = resolve({"data": {"source": "digits"}}, None, ["train.epochs=3"])
+    """No recipe is laid below it, not even the one that it names; what is left out is a default."""
     path = tmp_path / "config.yaml"
+    settings = resolve({"data": {"source": "digits"}}, "digits")
     path.write_text(write_yaml(settings))
     assert read_settings(path) == settings
-    for text, message in (("- 1", "must hold sections"), ("trian: {}", "unknown section trian")):
-        path.write_text(text)
-        with pytest.raises(UsageError, match=f"config.yaml:? .*{message}"):
-            read_settings(path)
-    with pytest.raises(UsageError, match="none.yaml cannot be read"):
-        read_settings(tmp_path / "none.yaml")
+    path.write_text("recipe: digits\ndata: {source: mine.npz}\nviews: {strong: pico}\n")
+    found = read_settings(path)
+    assert (found.recipe, found.model, found.optimizer) == ("digits", Model(), Optimizer())
+    assert found.views.strong == STRONG_VARIANTS["pico"]
+    assert found.data.source == str(Path("mine.npz").absolute())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "must hold sections such as 'train:'"),
+        ("[1]", "must hold sections"),
+        ("train: {epoch: 1}", "config.yaml: unknown setting train.epoch; did you mean epochs?"),
+        ("train: [", "is not valid YAML"),
+        ("\udcff", "cannot be read"),
+    ],
+)
+def test_a_file_that_holds_no_settings_is_refused(tmp_path, text, message):
+    path = tmp_path / "config.yaml"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(UsageError, match="config.yaml") as found:
+        read_settings(path)
+    assert message in str(found.value)

@@ -1,9 +1,16 @@
 """Ours beside the paper's: only runs with exactly a cell's settings count."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from concont.paper.comparison import compare
+from concont.config.resolve import resolve
+from concont.paper.comparison import compare, own_rows
 from concont.paper.plan import cells_of
+from concont.sweep.record import read
+from sweeps import record_of
 
 WHOLE, *PARTS = [cell for cell in cells_of("table4") if cell.data == "cifar10"]
 
@@ -71,3 +78,96 @@ def test_a_bound_needs_no_share(made_up):
     (cell,) = [c for c in cells_of("table3") if c.method == "Fully Supervised"]
     (row,) = compare([cell], [made_up(cell, accuracy=0.7)])
     assert (row["ours_mean"], row["labeled"], row["q"]) == (70, None, None)
+
+
+def own(recipe, accuracy=0.9, seed=1, epochs=60, data="cifar10", share=(0.1, 0.5), **sections):
+    """A record of a run with a recipe of one's own."""
+    labeled, q = share
+    flags = {
+        "data": {"source": data, "labeled": labeled, "ambiguity": q, "seed": seed},
+        "train": {"seed": seed, "epochs": epochs},
+    }
+    merged = {name: {**flags.get(name, {}), **values} for name, values in sections.items()}
+    settings = replace(resolve({**flags, "optimizer": {"lr": 0.03}, **merged}), recipe=recipe)
+    return record_of(settings, accuracy)
+
+
+def names(rows):
+    return [(row["table"], row["data"], row["labeled"], row["q"], row["method"]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("data", "table", "share"),
+    [
+        ("cifar10", "table1", (0.1, 0.5)),
+        ("svhn", "table2", (0.2, 0.3)),
+        ("cifar100", "table3", (0.4, 0.05)),
+    ],
+)
+def test_a_recipe_of_ones_own_has_a_row_in_the_table_of_its_data(data, table, share):
+    records = [
+        own(f"{data}-strong", 0.8 + seed / 10, seed, data=data, share=share) for seed in (0, 1)
+    ]
+    (row,) = own_rows(cells_of("all"), records)
+    assert names([row]) == [(table, data, *share, "ConCont (strong)")]
+    assert (row["ours_mean"], row["ours_std"]) == (85, pytest.approx(7.0711, abs=1e-4))
+    assert (row["seeds"], row["epochs"], row["recipe"]) == ([0, 1], 60, f"{data}-strong")
+    assert row["paper_mean"] is row["paper_std"] is None
+    assert list(row) == list(compare([WHOLE], [])[0])
+
+
+def test_rows_are_called_by_method_and_recipe():
+    records = [
+        own("mine"),
+        own("cifar10-strong+two-branch", method={"branches": "two"}),
+        own("mine", method={"name": "pico"}),
+        own("mine", method={"name": "lws"}),
+    ]
+    assert [row["method"] for row in own_rows(cells_of("table1"), records)] == [
+        *("ConCont (mine)", "ConCont (strong+two-branch)", "PiCO (mine)", "lws (mine)")
+    ]
+
+
+def test_different_settings_under_one_name_are_never_averaged():
+    """Each has a row, named by what it differs in; the longest runs of each count."""
+    records = [
+        own("mine", 0.5, method={"threshold": 0.7}),
+        own("mine", 0.7, 2, method={"threshold": 0.7}),
+        own("mine", 0.9, method={"threshold": 0.8}),
+        own("mine", 0.95, epochs=90, method={"threshold": 0.8}),
+    ]
+    rows = own_rows(cells_of("all"), records)
+    assert [(row["method"], row["ours_mean"], row["seeds"], row["epochs"]) for row in rows] == [
+        ("ConCont (mine, method.threshold=0.7)", 60, [1, 2], 60),
+        ("ConCont (mine, method.threshold=0.8)", 95, [1], 90),
+    ]
+
+
+def test_what_is_the_papers_or_in_no_column_has_no_row_of_its_own(made_up):
+    holdout = own("mine", data="cifar10")
+    holdout["settings"]["data"]["holdout"] = 0.1
+    records = [
+        made_up(WHOLE, recipe="mine"),  # a published row, whatever it is called
+        holdout | {"evaluated_on": "holdout"},
+        own("mine", share=(0.15, 0.5)),
+        own("mine", data="digits"),
+        own("cifar10"),  # the data's own recipe with one value changed
+        own("cifar10+two-branch", method={"branches": "two"}),
+        own("mine") | {"accuracy_last": None},
+        own("mine") | {"seed": 7},
+    ]
+    records[0]["settings"]["recipe"] = "mine"
+    assert own_rows(cells_of("all"), records) == []
+    assert own_rows(cells_of("table2"), [own("mine")]) == own_rows(PARTS, [own("mine")]) == []
+    assert compare(cells_of("all"), [own("mine")]) == compare(cells_of("all"), [])
+
+
+def test_the_projects_own_records_fill_the_cells_that_they_always_filled():
+    """As they did before sweeps were parted from the paper: filled_cells.json was written then."""
+    ledger = read(Path(__file__).parents[2] / "benchmarks" / "results" / "ledger.json")
+    names = ("table", "data", "labeled", "q", "method", "ours_mean", "seeds", "epochs")
+    rows = [row for row in compare(cells_of("all"), ledger) if row["ours_mean"] is not None]
+    expected = json.loads((Path(__file__).parent / "filled_cells.json").read_text())
+    assert (len(ledger), len(expected)) == (97, 62)
+    assert [[row[name] for name in names] for row in rows] == expected
+    assert own_rows(cells_of("all"), ledger) == []

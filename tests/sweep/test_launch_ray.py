@@ -14,16 +14,16 @@ from ray.cluster_utils import Cluster
 import concont
 from concont.errors import ConcontError, UsageError
 from concont.sweep import launch_ray
-from concont.sweep.launch_ray import environment, on_ray, resources
-from concont.sweep.process import Sweep
+from concont.sweep.folder import SweepFolder
+from concont.sweep.launch_ray import on_ray, share_resources, worker_environment
 from concont.sweep.record import write
 from concont.sweep.schedule import run
 from sweeps import (
     assert_done_once,
-    assert_told,
+    assert_failed,
     at_work,
-    ended,
     lost_broken_left,
+    record_of,
     tiny,
     wait_until,
 )
@@ -44,11 +44,11 @@ def cluster():
 
 def kill(folder, job, trainer_too):
     """End the worker of a job that trains; returns the first line that the job had written."""
-    run = Sweep(folder).run(job.key)
+    run = SweepFolder(folder).run(job.key)
     wait_until(lambda: len(run.metrics()) > 1)  # so that the first is in a checkpoint
     found = {name: number for number, name in at_work(folder, job.key).items()}
-    assert set(found) == {"ray::perform", "train"}
-    os.kill(found["ray::perform"], signal.SIGKILL)
+    assert set(found) == {"ray::run_job", "train"}
+    os.kill(found["ray::run_job"], signal.SIGKILL)
     if trainer_too:
         with suppress(ProcessLookupError):  # Ray was faster
             os.kill(found["train"], signal.SIGKILL)
@@ -66,7 +66,7 @@ def test_a_worker_is_killed_during_the_sweep(tmp_path, cluster, trainer_too, oth
         outcomes = list(run(jobs, tmp_path, on_ray, 2))
     assert {outcome.key: outcome.failure for outcome in outcomes} == {j.key: None for j in jobs}
     assert_done_once(tmp_path, jobs)
-    assert Sweep(tmp_path).run(jobs[0].key).metrics()[0] == killed.result()  # not begun anew
+    assert SweepFolder(tmp_path).run(jobs[0].key).metrics()[0] == killed.result()  # not begun anew
     assert not ray.is_initialized()
 
 
@@ -74,10 +74,10 @@ def test_a_worker_is_killed_during_the_sweep(tmp_path, cluster, trainer_too, oth
 def test_what_ray_gives_up_is_a_failed_job_and_what_is_left_is_ended(tmp_path, cluster):
     with lost_broken_left(tmp_path) as (lost, broken, left):
         outcomes = on_ray([lost, broken, left], tmp_path, 2, max_retries=0)
-        assert_told(next(outcomes), broken, ".* cannot be read")
+        assert_failed(next(outcomes), broken, ".* cannot be read")
         (worker,) = wait_until(lambda: at_work(tmp_path, lost.key))
         os.kill(worker, signal.SIGKILL)
-        assert_told(next(outcomes), lost, "WorkerCrashedError: ")
+        assert_failed(next(outcomes), lost, "WorkerCrashedError: ")
         wait_until(lambda: at_work(tmp_path, left.key))
         outcomes.close()
         wait_until(lambda: not at_work(tmp_path, left.key))
@@ -87,11 +87,11 @@ def test_what_ray_gives_up_is_a_failed_job_and_what_is_left_is_ended(tmp_path, c
 @pytest.mark.long
 def test_one_is_started_where_there_is_none(tmp_path, monkeypatch):
     job = tiny(1, 1)
-    write(Sweep(tmp_path).result(job.key), ended(job))
+    write(SweepFolder(tmp_path).result(job.key), record_of(job.settings))
     monkeypatch.setenv("RAY_ADDRESS", "local")
     monkeypatch.chdir(tmp_path)
     (outcome,) = on_ray([job], Path("."), 1)
-    assert outcome.record == ended(job)
+    assert outcome.record == record_of(job.settings)
     assert not ray.is_initialized()
 
 
@@ -101,7 +101,7 @@ def test_nothing_is_started_for_nothing(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_cannot_be(tmp_path, cluster, monkeypatch):
+def test_wrong_use_is_refused(tmp_path, cluster, monkeypatch):
     with pytest.raises(UsageError, match="--launcher ray: .* nosuch"):
         next(on_ray([tiny(1, 1)], tmp_path, 1, nosuch=1))
     monkeypatch.setenv("RAY_ADDRESS", "nonsense")
@@ -116,20 +116,20 @@ def test_a_worker_knows_the_source_tree_and_our_settings(monkeypatch, tmp_path):
     monkeypatch.setenv("CONCONT_DATA", "somewhere")
     monkeypatch.delenv("PYTHONPATH", raising=False)
     tree = str(Path(concont.__file__).parents[1])
-    assert environment() == {"CONCONT_DATA": "somewhere", "PYTHONPATH": tree}
+    assert worker_environment() == {"CONCONT_DATA": "somewhere", "PYTHONPATH": tree}
     monkeypatch.setenv("PYTHONPATH", "more")
-    assert environment()["PYTHONPATH"] == f"{tree}{os.pathsep}more"
+    assert worker_environment()["PYTHONPATH"] == f"{tree}{os.pathsep}more"
     monkeypatch.setattr(launch_ray.sysconfig, "get_path", lambda name: tree)
-    assert environment() == {"CONCONT_DATA": "somewhere"}
+    assert worker_environment() == {"CONCONT_DATA": "somewhere"}
 
 
 def test_a_gpu_a_job_and_a_fair_share_of_the_cpus():
     def nodes(*have):
         return [{"Alive": True, "Resources": {"CPU": cpus, "GPU": gpus}} for cpus, gpus in have]
 
-    assert resources(nodes((8.0, 0)), 3) == {"num_cpus": 2, "num_gpus": 0}
-    assert resources(nodes((2.0, 0)), 5) == {"num_cpus": 1, "num_gpus": 0}
-    assert resources(nodes((8.0, 0), (8.0, 0)), 1) == {"num_cpus": 8, "num_gpus": 0}
-    assert resources(nodes((8.0, 0), (8.0, 0), (8.0, 0)), 4) == {"num_cpus": 4, "num_gpus": 0}
-    assert resources(nodes((64.0, 0), (16.0, 4.0)), 4) == {"num_cpus": 4, "num_gpus": 1}
-    assert resources([{"Alive": False, "Resources": {"CPU": 9.0}}], 1)["num_cpus"] == 1
+    assert share_resources(nodes((8.0, 0)), 3) == {"num_cpus": 2, "num_gpus": 0}
+    assert share_resources(nodes((2.0, 0)), 5) == {"num_cpus": 1, "num_gpus": 0}
+    assert share_resources(nodes((8.0, 0), (8.0, 0)), 1) == {"num_cpus": 8, "num_gpus": 0}
+    assert share_resources(nodes((8.0, 0), (8.0, 0), (8.0, 0)), 4) == {"num_cpus": 4, "num_gpus": 0}
+    assert share_resources(nodes((64.0, 0), (16.0, 4.0)), 4) == {"num_cpus": 4, "num_gpus": 1}
+    assert share_resources([{"Alive": False, "Resources": {"CPU": 9.0}}], 1)["num_cpus"] == 1

@@ -13,17 +13,17 @@ from submitit.core.utils import FailedJobError
 
 from concont.errors import UsageError
 from concont.sweep import launch_slurm
+from concont.sweep.folder import SweepFolder
 from concont.sweep.launch_slurm import TIMEOUT, on_slurm
-from concont.sweep.process import Sweep
 from concont.sweep.schedule import run
 from sweeps import (
-    Wrong,
     assert_done_once,
-    assert_told,
+    assert_failed,
     at_work,
     lost_broken_left,
     tiny,
     wait_until,
+    wrong,
 )
 
 on_local = partial(on_slurm, cluster="local")
@@ -37,19 +37,19 @@ def _soon(monkeypatch):
 
 def stop(folder, job):
     """Tell a job that trains what Slurm tells one that is out of time, or in another's way."""
-    wait_until(lambda: Sweep(folder).run(job.key).metrics())
+    wait_until(lambda: SweepFolder(folder).run(job.key).metrics())
     (waiting,) = (n for n, name in at_work(folder, job.key).items() if name != "train")
     os.kill(waiting, signal.SIGUSR2)
 
 
 @pytest.mark.slow
 def test_a_sweep_with_a_job_that_fails_and_one_that_is_stopped(tmp_path):
-    wrong, long = tiny(1, 1, Wrong), tiny(2, 6)
+    failing, long = wrong(), tiny(2, 6)
     with ThreadPoolExecutor(1) as other:
         stopped = other.submit(stop, tmp_path, long)
-        outcomes = {o.key: o for o in run([wrong, long], tmp_path, on_local, 2)}
+        outcomes = {o.key: o for o in run([failing, long], tmp_path, on_local, 2)}
     stopped.result()
-    assert "nosuch.npz" in outcomes[wrong.key].failure
+    assert "nosuch" in outcomes[failing.key].failure
     assert outcomes[long.key].failure is None
     assert_done_once(tmp_path, [long])
     logs = "".join(path.read_text() for path in (tmp_path / "slurm").glob("*_log.err"))
@@ -63,10 +63,10 @@ def test_what_is_lost_is_a_failed_job_and_what_is_left_is_cancelled(tmp_path, mo
     monkeypatch.setattr(submitit.LocalJob, "cancel", lambda task: cancelled.append(task.job_id))
     with lost_broken_left(tmp_path) as (lost, broken, left):
         outcomes = on_local([lost, broken, left], tmp_path, 3)
-        assert_told(next(outcomes), broken, ".* cannot be read")
+        assert_failed(next(outcomes), broken, ".* cannot be read")
         (waiting,) = wait_until(lambda: at_work(tmp_path, lost.key))
         os.kill(waiting, signal.SIGKILL)
-        assert_told(next(outcomes), lost, r"lost by Slurm \(FINISHED\); see ")
+        assert_failed(next(outcomes), lost, r"lost by Slurm \(FINISHED\); see ")
         (waiting,) = wait_until(lambda: at_work(tmp_path, left.key))
         assert cancelled == []
         outcomes.close()
@@ -106,7 +106,7 @@ def refuse(*words):
     raise FailedJobError("sbatch: error: invalid partition\nand more")
 
 
-def test_what_cannot_be(tmp_path, monkeypatch):
+def test_wrong_use_is_refused(tmp_path, monkeypatch):
     assert list(on_slurm([], tmp_path)) == []
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UsageError, match="--launcher slurm: .*srun"):

@@ -8,7 +8,9 @@ import pytest
 
 from concont.errors import DataError
 from concont.paper.plan import cells_of
+from concont.sweep import ledger as module
 from concont.sweep.ledger import Ledger
+from concont.sweep.record import key_of
 
 PART = cells_of("table4")
 
@@ -43,12 +45,27 @@ def test_a_run_is_found_by_what_its_settings_mean_today(tmp_path, made_up):
     del record["settings"]["train"]["deterministic"]  # as if it were newer than the record
     record["settings_hash"] = "before"
     ledger.add([record])
-    assert list(ledger.finished()) == [key]
+    assert ledger.keys() == {key}
     assert ledger.add([made_up(PART[0], accuracy=0.9)]) == 0  # the same run by its hash of today
     assert ledger.records() == [record]
     strange = made_up(PART[1], settings={"train": {"speed": 7}}, settings_hash="strange")
     ledger.add([strange])
-    assert list(ledger.finished()) == [key, "strange"]
+    assert ledger.keys() == {key, "strange"}
+
+
+def test_a_row_is_hashed_once(tmp_path, made_up, monkeypatch):
+    """However many results are added; rows that another process adds are seen too."""
+    path, hashed = tmp_path / "ledger.sqlite", []
+    monkeypatch.setattr(module, "key_of", lambda record: hashed.append(record) or key_of(record))
+    Ledger(path).add(made_up(PART[0], seed) for seed in range(10))
+    ledger, other = Ledger(path), Ledger(path)
+    assert (ledger.add([made_up(PART[1])]), other.add([made_up(PART[2])])) == (1, 1)
+    hashed.clear()
+    assert ledger.add([made_up(PART[2]), made_up(PART[3])]) == 1
+    assert len(hashed) == 2 + 2  # of what is added, and of the rows that came since
+    assert len(ledger.keys()) == len(ledger.records()) == 13
+    path.unlink()
+    assert ledger.add([made_up(PART[1])]) == 1  # it is another ledger now
 
 
 def test_what_is_no_ledger_is_said_to_be_none(tmp_path):

@@ -7,9 +7,9 @@ import pytest
 
 from concont.errors import DataError
 from concont.paper.plan import cells_of
+from concont.sweep.folder import SweepFolder
 from concont.sweep.ledger import Ledger
-from concont.sweep.merge import collect
-from concont.sweep.process import Sweep
+from concont.sweep.merge import collect_records
 from concont.sweep.record import of_run, write
 
 CELL = cells_of("table4")[0]
@@ -17,21 +17,21 @@ CELL = cells_of("table4")[0]
 
 def test_in_files_ledgers_runs_sweeps_and_folders_of_them(tmp_path, made_up):
     one, two = made_up(CELL), made_up(CELL, seed=2)
-    sweep = Sweep(tmp_path / "sweep")
+    sweep = SweepFolder(tmp_path / "sweep")
     write(sweep.result("one"), one)
     Ledger(sweep.ledger).add([two])
     (tmp_path / "both.json").write_text(json.dumps([one, two]))
-    assert collect(sweep.result("one")) == collect(sweep.results) == [one]
-    assert collect(tmp_path / "both.json") == [one, two]
-    assert collect(sweep.ledger) == [two]
-    assert collect(sweep.folder) == collect(tmp_path / "sweep") == [two, one]
+    assert collect_records(sweep.result("one")) == collect_records(sweep.results) == [one]
+    assert collect_records(tmp_path / "both.json") == [one, two]
+    assert collect_records(sweep.ledger) == [two]
+    assert collect_records(sweep.path) == collect_records(tmp_path / "sweep") == [two, one]
     (tmp_path / "both.json").unlink()
-    assert collect(tmp_path) == [two, one]  # a folder of sweeps
+    assert collect_records(tmp_path) == [two, one]  # a folder of sweeps
     sweep.result("one").unlink()
     sweep.results.rmdir()
-    assert collect(sweep.folder) == [two]  # one that only merged
+    assert collect_records(sweep.path) == [two]  # one that only merged
     sweep.ledger.rename(tmp_path / "other.sqlite")
-    assert collect(tmp_path) == [two]
+    assert collect_records(tmp_path) == [two]
 
 
 def test_a_ledger_elsewhere_is_only_read_and_its_records_are_looked_at(tmp_path, made_up):
@@ -39,20 +39,20 @@ def test_a_ledger_elsewhere_is_only_read_and_its_records_are_looked_at(tmp_path,
     Ledger(path).add([{**made_up(CELL), "seconds": "long"}])
     before = path.read_bytes()
     with pytest.raises(DataError, match="other.sqlite is no record of a run: seconds"):
-        collect(path)
+        collect_records(path)
     assert path.read_bytes() == before
     with sqlite3.connect(tmp_path / "foreign.sqlite") as table:
         table.execute("CREATE TABLE mine (x)")
     table.close()
     before = (tmp_path / "foreign.sqlite").read_bytes()
     with pytest.raises(DataError, match="is no ledger"):
-        collect(tmp_path / "foreign.sqlite")
+        collect_records(tmp_path / "foreign.sqlite")
     assert (tmp_path / "foreign.sqlite").read_bytes() == before
 
 
 def test_in_run_folders(run):
     (run.path.parent / "notes.txt").write_text("nothing")
-    assert collect(run.path) == collect(run.path.parent) == [of_run(run)]
+    assert collect_records(run.path) == collect_records(run.path.parent) == [of_run(run)]
 
 
 def test_nothing_is_an_error(tmp_path):
@@ -60,6 +60,6 @@ def test_nothing_is_an_error(tmp_path):
     (tmp_path / "empty.json").write_text("[]")
     for name in ("empty", "empty.json"):
         with pytest.raises(DataError, match="holds no finished run"):
-            collect(tmp_path / name)
+            collect_records(tmp_path / name)
     with pytest.raises(DataError, match="no such file or folder"):
-        collect(tmp_path / "nowhere")
+        collect_records(tmp_path / "nowhere")

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from concont.paper.plan import BUDGETS, cells_of, plan
-from concont.sweep.process import Sweep, locked, perform, perform_here
+from concont.sweep.folder import SweepFolder
+from concont.sweep.process import run_job, run_job_in_this_process
 from concont.sweep.record import RecordSchema, key_of, of_run, read
 from sweeps import tiny, wait_until
 
@@ -21,16 +22,16 @@ def epochs_of(sweep):
 
 
 def call(folder):
-    """`perform` in a process that can be killed."""
-    code = "import sys, json; from concont.sweep.process import perform\n"
-    code += "perform(json.loads(sys.argv[1]), sys.argv[2], sys.argv[3])"
-    arguments = [json.dumps(JOB.arguments), JOB.key, str(folder)]
-    return subprocess.Popen([sys.executable, "-c", code, *arguments])
+    """`run_job` in a process that can be killed."""
+    SweepFolder(folder).write_settings(JOB)
+    code = "import sys; from concont.sweep.process import run_job; run_job(*sys.argv[1:])"
+    return subprocess.Popen([sys.executable, "-c", code, JOB.key, str(folder)])
 
 
 def test_a_job_is_done_once_and_leaves_a_record(tmp_path):
-    job, sweep = tiny(1, 2), Sweep(tmp_path)
-    first = perform(job.arguments, job.key, str(tmp_path))
+    job, sweep = tiny(1, 2), SweepFolder(tmp_path)
+    sweep.write_settings(job)
+    first = run_job(job.key, str(tmp_path))
     assert first.failure is None
     record = first.record
     assert RecordSchema.names() <= set(record)
@@ -41,7 +42,7 @@ def test_a_job_is_done_once_and_leaves_a_record(tmp_path):
     assert record["settings_hash"] == key_of(record) == job.key
     assert str(tmp_path) not in json.dumps(record)
     before = (sweep.run(job.key) / "summary.json").stat().st_mtime_ns
-    assert perform(job.arguments, job.key, str(tmp_path)) == first
+    assert run_job(job.key, str(tmp_path)) == first
     assert (sweep.run(job.key) / "summary.json").stat().st_mtime_ns == before
     assert read(sweep.result(job.key)) == [of_run(sweep.run(job.key))] == [record]
 
@@ -51,33 +52,36 @@ def test_a_job_is_done_once_and_leaves_a_record(tmp_path):
     [("{", "cannot be read"), ("[]", "is not the record"), ("other", "is not the record")],
 )
 def test_a_result_that_is_not_the_jobs_is_told(tmp_path, made_up, content, message):
-    path = Sweep(tmp_path).result(JOB.key)
+    path = SweepFolder(tmp_path).result(JOB.key)
     path.parent.mkdir()
     path.write_text(json.dumps(made_up(cells_of("table1")[0])) if content == "other" else content)
-    outcome = perform(JOB.arguments, JOB.key, str(tmp_path))
+    outcome = run_job(JOB.key, str(tmp_path))
     assert outcome.record is None
     assert message in outcome.failure
 
 
 def test_a_job_that_fails_says_why(tmp_path):
-    words = [*JOB.arguments, "--set", "train.batch_size=0"]
-    outcome = perform(words, JOB.key, str(tmp_path))
+    sweep = SweepFolder(tmp_path)
+    sweep.write_settings(JOB)
+    text = sweep.settings(JOB.key).read_text()
+    sweep.settings(JOB.key).write_text(text.replace("batch_size: 64", "batch_size: 0"))
+    outcome = run_job(JOB.key, str(tmp_path))
     assert outcome.record is None
     assert "train.batch_size is 0" in outcome.failure
-    assert not Sweep(tmp_path).result(JOB.key).exists()
+    assert not sweep.result(JOB.key).exists()
 
 
 @pytest.mark.parametrize("how", ["in a process", "here"])
 def test_any_trouble_is_the_jobs_own(tmp_path, how):
     """A file where its folder should be, a folder where its log should be."""
-    sweep = Sweep(tmp_path)
+    sweep = SweepFolder(tmp_path)
     if how == "here":
         sweep.run(JOB.key).path.parent.mkdir()
         sweep.run(JOB.key).path.write_text("in the way")
-        outcome = perform_here(JOB, tmp_path)
+        outcome = run_job_in_this_process(JOB, tmp_path)
     else:
         sweep.log(JOB.key).mkdir(parents=True)
-        outcome = perform(JOB.arguments, JOB.key, str(tmp_path))
+        outcome = run_job(JOB.key, str(tmp_path))
     assert outcome.record is None
     assert "Error: " in outcome.failure
     assert "\n" not in outcome.failure
@@ -87,15 +91,15 @@ def test_any_trouble_is_the_jobs_own(tmp_path, how):
 def begun(tmp_path):
     """The folder of a sweep, the caller of its job, and the training process, well under way."""
     caller = call(tmp_path)
-    wait_until(lambda: len(epochs_of(Sweep(tmp_path))) >= 2)
+    wait_until(lambda: len(epochs_of(SweepFolder(tmp_path))) >= 2)
     (child,) = children(caller.pid)
-    yield Sweep(tmp_path), caller, child
+    yield SweepFolder(tmp_path), caller, child
     caller.kill()
     caller.wait()
 
 
 def assert_done_once(sweep):
-    outcome = perform(JOB.arguments, JOB.key, str(sweep.folder))
+    outcome = run_job(JOB.key, str(sweep.path))
     assert outcome.record["epochs"] == 6
     assert epochs_of(sweep) == list(range(1, 7))
 
@@ -114,7 +118,7 @@ def test_a_killed_caller_leaves_no_second_training(begun):
     sweep, caller, child = begun
     caller.kill()
     caller.wait()
-    with pytest.raises(BlockingIOError), locked(sweep, JOB.key, wait=False):
+    with pytest.raises(BlockingIOError), sweep.lock(JOB.key, wait=False):
         pass
     os.kill(child, 0)  # it goes on, and the lock was its own
     assert_done_once(sweep)
@@ -135,7 +139,7 @@ def children(pid):
 def test_the_same_happens_in_this_process(tmp_path):
     cells = [cell for cell in cells_of("table1") if cell.method == "SSPL"]
     (job,) = plan(cells, BUDGETS["smoke"])
-    outcome = perform_here(job, tmp_path)
+    outcome = run_job_in_this_process(job, tmp_path)
     assert outcome.key == key_of(outcome.record) == job.key
     assert outcome.record["data"] == "digits"
-    assert perform_here(job, tmp_path) == outcome
+    assert run_job_in_this_process(job, tmp_path) == outcome

@@ -1,6 +1,6 @@
 """The `concont` command, a module a verb. What is slow to import waits until a verb needs it."""
 
-from concont.cli import bench, data, demo, evaluate, predict, reproduce, results, train
+from concont.cli import bench, data, demo, evaluate, predict, reproduce, results, sweep, train
 from concont.cli.app import main
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "predict",
     "reproduce",
     "results",
+    "sweep",
     "train",
 ]

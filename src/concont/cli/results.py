@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from concont.paper.tables import Cell
     from concont.sweep.ledger import Ledger
 
+Row = dict[str, Any]
 FOLDER = Path("reproduction")
 Folder = Annotated[
     Path, typer.Option(help="The folder of the sweep: its ledger, runs and results.")
@@ -29,6 +30,9 @@ def results(
     against: Annotated[
         str | None, typer.Option(help="paper: its tables with ours beside them.")
     ] = None,
+    by: Annotated[
+        str, typer.Option(help="Mean, spread and number by these: method.threshold,train.epochs.")
+    ] = "",
     table: Annotated[str | None, typer.Option(help="Of the paper: table1 to figure-pr.")] = None,
     method: Annotated[str | None, typer.Option(help="Only this method, as in --method.")] = None,
     recipe: Annotated[str | None, typer.Option(help="Only this recipe: cifar10+dpll.")] = None,
@@ -41,17 +45,19 @@ def results(
     ] = None,
     folder: Folder = FOLDER,
 ) -> None:
-    """Show finished runs, or the paper's tables with ours beside them."""
+    """Show finished runs, one by one or grouped, or the paper's tables with ours beside them."""
     if context.invoked_subcommand is not None:
         return
+    from concont.sweep.folder import SweepFolder
     from concont.sweep.ledger import Ledger
-    from concont.sweep.process import Sweep
 
-    _refuse(against, table, method, figures is not None, as_json)
-    ledger = Ledger(Sweep(folder).ledger)
+    _refuse_wrong_options(against, by, table, method, figures is not None, as_json)
+    ledger = Ledger(SweepFolder(folder).ledger)
     filters = {"method": method, "recipe": recipe, "data": data, "seed": seed, "epochs": epochs}
     if figures is not None:
-        _show_drawn_alone(ledger, figures, filters)
+        _draw_every_figure(ledger, figures, filters)
+    elif by:
+        _show_groups(ledger.records(**filters), by, as_json)
     elif against is None:
         _show_records(ledger.records(**filters), as_json)
     else:
@@ -60,18 +66,20 @@ def results(
         cells = [c for c in cells_of(table or "all") if data in (None, c.data)]
         if not cells:
             raise UsageError(f"--data {data}: the paper has nothing of it there")
-        show_cells(cells, ledger, as_json, **filters)
+        show_cells(cells, ledger, as_json, with_own_rows=True, **filters)
 
 
-def _refuse(
-    against: str | None, table: str | None, method: str | None, figures: bool, as_json: bool
+def _refuse_wrong_options(
+    against: str | None, by: str, table: str | None, method: str | None, figures: bool, json_: bool
 ) -> None:
     from concont.config.registry import registered_names
 
     if method is not None and method not in registered_names():
         raise UsageError(f"no method {method!r}; there are {', '.join(registered_names())}")
-    if figures and (as_json or against is not None):
-        raise UsageError("--figures draws; leave out --json and --against")
+    if figures and (json_ or against is not None or by):
+        raise UsageError("--figures draws; leave out --json, --against and --by")
+    if by and against is not None:
+        raise UsageError("--by groups the runs, --against compares them; leave one of them out")
     if against is None and table is not None:
         raise UsageError("--table goes with --against paper")
     if against not in (None, "paper"):
@@ -87,23 +95,31 @@ def merge(
     folder: Folder = FOLDER,
 ) -> None:
     """Take results from elsewhere into the ledger; those that are there already are left out."""
+    from concont.sweep.folder import SweepFolder
     from concont.sweep.ledger import Ledger
-    from concont.sweep.merge import collect
-    from concont.sweep.process import Sweep
+    from concont.sweep.merge import collect_records
 
-    records = [record for source in sources for record in collect(source)]
-    added = Ledger(Sweep(folder).ledger).add(records)
+    records = [record for source in sources for record in collect_records(source)]
+    added = Ledger(SweepFolder(folder).ledger).add(records)
     typer.echo(f"{added} added, {len(records) - added} known already")
 
 
 def show_cells(
-    cells: "Sequence[Cell]", ledger: "Ledger", as_json: bool = False, **filters: Any
+    cells: "Sequence[Cell]",
+    ledger: "Ledger",
+    as_json: bool = False,
+    with_own_rows: bool = False,
+    **filters: Any,
 ) -> None:
-    """The paper's cells with ours beside them; blank where nothing was run."""
-    from concont.paper.comparison import compare
+    """The paper's cells with ours beside them; blank where nothing was run.
+
+    with_own_rows: and runs of recipes that are not the paper's, in rows of their own.
+    """
+    from concont.paper.comparison import compare, own_rows
     from concont.paper.plan import STAND_IN
 
-    rows = compare(cells, ledger.records(**filters))
+    records = ledger.records(**filters)
+    rows = compare(cells, records) + (own_rows(cells, records) if with_own_rows else [])
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
@@ -117,7 +133,7 @@ def show_cells(
             shown.add_column(column, justify="left" if column in ("row", "data") else "right")
         for row in rows:
             if row["table"] == name:
-                shown.add_row(*_words(row))
+                shown.add_row(*_format_row(row))
         wide_console().print(shown)
 
 
@@ -134,30 +150,63 @@ def show_drawn(tables: "Iterable[str]", ledger: "Ledger", folder: Path, **filter
     return drawn
 
 
-def _show_drawn_alone(ledger: "Ledger", folder: Path, filters: dict[str, Any]) -> None:
+def _draw_every_figure(ledger: "Ledger", folder: Path, filters: dict[str, Any]) -> None:
     from concont.paper.plan import TARGETS
 
     if not show_drawn(TARGETS, ledger, folder, **filters):
         typer.echo(f"nothing to draw in {ledger.path}", err=True)
 
 
-def _words(row: dict[str, Any]) -> list[str]:
+def _format_row(row: Row) -> list[str]:
     share = "" if row["labeled"] is None else f"{row['labeled']:.0%}"
     q = "" if row["q"] is None else f"{row['q']:g}"
-    paper, ours = (_plus_minus(row[f"{w}_mean"], row[f"{w}_std"]) for w in ("paper", "ours"))
+    paper, ours = (_format_spread(row[f"{w}_mean"], row[f"{w}_std"]) for w in ("paper", "ours"))
     both = row["paper_mean"] is not None and row["ours_mean"] is not None
     gap = f"{row['ours_mean'] - row['paper_mean']:+.2f}" if both else ""
     seeds = ",".join(map(str, row["seeds"] or []))
     return [row["method"], row["data"], share, q, paper, ours, gap, seeds, str(row["epochs"] or "")]
 
 
-def _plus_minus(mean: float | None, std: float | None) -> str:
+def _format_spread(mean: float | None, std: float | None) -> str:
     if mean is None:
         return ""
     return f"{mean:.2f}" if std is None else f"{mean:.2f}±{std:.2f}"
 
 
-def _show_records(records: "Sequence[dict[str, Any]]", as_json: bool) -> None:
+def _show_groups(records: "Sequence[Row]", by: str, as_json: bool) -> None:
+    """Accuracies are shares in JSON, as in a record, and percent in a table."""
+    from concont.sweep.groups import group_records
+
+    names = [name.strip() for name in by.split(",") if name.strip()]
+    groups = group_records(records, list(dict.fromkeys(names)))
+    if as_json:
+        typer.echo(json.dumps(groups.rows, indent=1))
+    elif groups.rows:
+        _print_groups(groups.rows, " and ".join(groups.evaluated_on))
+    else:
+        typer.echo("no run of these in the ledger", err=True)
+    if groups.differing:
+        typer.echo(f"also differing inside the groups: {', '.join(groups.differing)}", err=as_json)
+    if groups.left_out:
+        why = "no accuracy, or settings that this version cannot read"
+        typer.echo(f"left out: {groups.left_out} with {why}", err=True)
+
+
+def _print_groups(rows: "Sequence[Row]", evaluated_on: str) -> None:
+    from rich.table import Table
+
+    shown = Table(title=f"accuracy in %, on {evaluated_on}", title_justify="left")
+    columns = [name for name in rows[0] if name not in ("accuracy_mean", "accuracy_std", "n")]
+    for column in (*columns, "accuracy", "n"):
+        shown.add_column(column, justify="right" if column in ("accuracy", "n") else "left")
+    for row in rows:
+        spread = row["accuracy_std"] and 100 * row["accuracy_std"]
+        values = ["-" if row[name] is None else str(row[name]) for name in columns]
+        shown.add_row(*values, _format_spread(100 * row["accuracy_mean"], spread), str(row["n"]))
+    wide_console().print(shown)
+
+
+def _show_records(records: "Sequence[Row]", as_json: bool) -> None:
     if as_json:
         lines = ",\n".join(json.dumps(record) for record in records)  # a run a line
         typer.echo(f"[\n{lines}\n]")

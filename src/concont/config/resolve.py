@@ -134,7 +134,7 @@ def read_settings(path: Path, code: str | None = None) -> Settings:
     if not isinstance(content, Mapping) or not content:
         raise UsageError(f"{path} must hold sections such as 'train:', found none")
     try:
-        settings = check(expand(content), code)
+        settings = check(expand(dict(content)), code)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     return replace(settings, data=_absolute(settings.data))

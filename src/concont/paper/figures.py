@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Rows = list[dict[str, Any]]
+FigureRows = list[dict[str, Any]]
 MARKS = {"ConCont": "o-", "DPLL": "s--", "PiCO": "^:"}
 BALANCED = {"Adaptive": "adaptive", "Vanilla": "fixed"}  # rows of Table 5
 GREYS = ("C0", "0.6")  # told apart without colour too
@@ -37,7 +37,7 @@ def draw(name: str, records: Iterable[Record], folder: Path) -> list[Path]:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    figure = _figure()
+    figure = _make_figure()
     axes = figure.add_subplot()
     drawing.paint(rows, axes)
     axes.set_title(f"{drawing.title}, {rows[0]['epochs']} epochs", fontsize="medium")
@@ -47,9 +47,9 @@ def draw(name: str, records: Iterable[Record], folder: Path) -> list[Path]:
     return paths
 
 
-def shares(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+def collect_shares(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """Figure 1: accuracy against the share of images with candidate sets."""
-    for cell, runs in _of_one_length(cells_of("figure1"), records):
+    for cell, runs in _runs_of_one_length(cells_of("figure1"), records):
         (row,) = compare([cell], runs)
         yield {
             **{name: row[name] for name in ("method", "labeled", "q", "ours_mean", "ours_std")},
@@ -58,7 +58,7 @@ def shares(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _paint_shares(rows: Rows, axes: "Axes") -> None:
+def _paint_shares(rows: FigureRows, axes: "Axes") -> None:
     for method, mark in MARKS.items():
         line = sorted((r for r in rows if r["method"] == method), key=lambda r: r["labeled"])
         if line:
@@ -79,9 +79,9 @@ def _paint_shares(rows: Rows, axes: "Axes") -> None:
     axes.legend(frameon=False)
 
 
-def curves(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+def collect_curves(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """Precision against recall of right pseudo-labels, by p-score and by their probability."""
-    for cell, record in _one_each(cells_of("figure-pr"), records, "verdict"):
+    for cell, record in _pick_one_run_each(cells_of("figure-pr"), records, "verdict"):
         start = {"q": cell.q, "epochs": record["epochs"], "seed": record["seed"]}
         for score, values in record["verdict"]["precision"].items():
             for number, value in enumerate(values or (), 1):
@@ -89,7 +89,7 @@ def curves(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
                 yield {**start, "score": score, "recall": recall, "precision": value}
 
 
-def _paint_curves(rows: Rows, axes: "Axes") -> None:
+def _paint_curves(rows: FigureRows, axes: "Axes") -> None:
     names = {"p_score": "p-score", "max_probability": "highest probability in the set"}
     for number, q in enumerate(sorted({row["q"] for row in rows})):
         for score, style in (("p_score", "-"), ("max_probability", "--")):
@@ -106,9 +106,9 @@ def _paint_curves(rows: Rows, axes: "Axes") -> None:
     axes.legend(frameon=False)
 
 
-def pseudo_labels(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+def collect_pseudo_labels(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """The pseudo-labels of each class at the end, thresholds adaptive and fixed, on CIFAR-10."""
-    for cell, record in _one_each(_balanced(), records, "verdict"):
+    for cell, record in _pick_one_run_each(_cells_by_balance(), records, "verdict"):
         start = {"method": cell.method, "epochs": record["epochs"], "seed": record["seed"]}
         names = ("pseudo_labels", "confident", "confident_right")
         columns = [record["verdict"][name] for name in names]
@@ -116,7 +116,7 @@ def pseudo_labels(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
             yield {**start, "class": number, **dict(zip(names, counts, strict=True))}
 
 
-def _paint_pseudo_labels(rows: Rows, axes: "Axes") -> None:
+def _paint_pseudo_labels(rows: FigureRows, axes: "Axes") -> None:
     from matplotlib.patches import Patch
 
     shown = []
@@ -125,11 +125,11 @@ def _paint_pseudo_labels(rows: Rows, axes: "Axes") -> None:
         places = [r["class"] + 0.4 * k - 0.2 for r in bars]
         right = [r["confident_right"] for r in bars]
         wrong = [r["confident"] - r["confident_right"] for r in bars]
-        look: dict[str, Any] = {"facecolor": GREYS[k], "edgecolor": "black", "linewidth": 0.5}
-        axes.bar(places, right, 0.4, **look)
-        axes.bar(places, wrong, 0.4, right, **{**look, "facecolor": "white", "hatch": "/////"})
+        style: dict[str, Any] = {"facecolor": GREYS[k], "edgecolor": "black", "linewidth": 0.5}
+        axes.bar(places, right, 0.4, **style)
+        axes.bar(places, wrong, 0.4, right, **{**style, "facecolor": "white", "hatch": "/////"})
         if bars:
-            shown.append(Patch(**look, label=f"{name} thresholds"))
+            shown.append(Patch(**style, label=f"{name} thresholds"))
     shown.append(Patch(facecolor="white", edgecolor="black", hatch="/////", label="wrong"))
     axes.set_xticks(sorted({r["class"] for r in rows}))
     axes.set_xlabel("class")
@@ -137,16 +137,16 @@ def _paint_pseudo_labels(rows: Rows, axes: "Axes") -> None:
     _legend_below(axes, shown)
 
 
-def thresholds(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+def collect_thresholds(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """The thresholds of each class over time, adaptive and fixed, on CIFAR-10."""
-    for cell, record in _one_each(_balanced(), records, "thresholds"):
+    for cell, record in _pick_one_run_each(_cells_by_balance(), records, "thresholds"):
         start = {"method": cell.method, "epochs": record["epochs"], "seed": record["seed"]}
         for epoch, values in record["thresholds"]:
             for number, value in enumerate(values):
                 yield {**start, "epoch": epoch, "class": number, "threshold": value}
 
 
-def _paint_thresholds(rows: Rows, axes: "Axes") -> None:
+def _paint_thresholds(rows: FigureRows, axes: "Axes") -> None:
     for method, style in (("Vanilla", ":"), ("Adaptive", "-")):
         lines: dict[tuple[tuple[int, float], ...], list[int]] = {}  # equal ones are drawn once
         for number in sorted({r["class"] for r in rows if r["method"] == method}):
@@ -193,35 +193,37 @@ class Drawing:
     target: str
     title: str
     numbers: Callable[[Sequence[Record]], Iterator[dict[str, Any]]]
-    paint: Callable[[Rows, "Axes"], None]
+    paint: Callable[[FigureRows, "Axes"], None]
 
 
 FIGURES = {
-    "figure1": Drawing("figure1", "CIFAR-10, q = 0.5", shares, _paint_shares),
-    "figure-pr": Drawing("figure-pr", "CIFAR-100, 40 %", curves, _paint_curves),
-    "thresholds": Drawing("table5", "CIFAR-10, 10 %, q = 0.5", thresholds, _paint_thresholds),
+    "figure1": Drawing("figure1", "CIFAR-10, q = 0.5", collect_shares, _paint_shares),
+    "figure-pr": Drawing("figure-pr", "CIFAR-100, 40 %", collect_curves, _paint_curves),
+    "thresholds": Drawing(
+        "table5", "CIFAR-10, 10 %, q = 0.5", collect_thresholds, _paint_thresholds
+    ),
     "pseudo-labels": Drawing(
-        "table5", "CIFAR-10, 10 %, q = 0.5", pseudo_labels, _paint_pseudo_labels
+        "table5", "CIFAR-10, 10 %, q = 0.5", collect_pseudo_labels, _paint_pseudo_labels
     ),
 }
 
 
-def _balanced() -> list[Cell]:
+def _cells_by_balance() -> list[Cell]:
     return [c for c in cells_of("table5") if c.data == "cifar10" and c.method in BALANCED]
 
 
-def _one_each(
+def _pick_one_run_each(
     cells: Sequence[Cell], records: Sequence[Record], field: str
 ) -> Iterator[tuple[Cell, Record]]:
     """A run of each cell that has one with this field, of the first seed that most of them have."""
     kept = [record for record in records if record.get(field)]
-    found = list(_of_one_length(cells, kept))
+    found = list(_runs_of_one_length(cells, kept))
     counts = Counter(record["seed"] for _, runs in found for record in runs)
     for cell, runs in found:
         yield cell, min(runs, key=lambda record: (-counts[record["seed"]], record["seed"]))
 
 
-def _of_one_length(
+def _runs_of_one_length(
     cells: Sequence[Cell], records: Sequence[Record]
 ) -> Iterator[tuple[Cell, list[Record]]]:
     """The runs of each cell, all of the length that most cells have, of equals the longest."""
@@ -234,7 +236,7 @@ def _of_one_length(
                 yield cell, list(runs[length].values())
 
 
-def _figure() -> "Figure":
+def _make_figure() -> "Figure":
     try:
         from matplotlib.figure import Figure
     except ImportError:

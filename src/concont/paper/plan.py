@@ -1,7 +1,7 @@
 """From what is asked for to jobs: every run that a table or figure needs, once."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -9,6 +9,7 @@ from concont.config.resolve import resolve
 from concont.errors import UsageError
 from concont.paper.tables import TABLES, Cell, published
 from concont.runs.settings import Settings
+from concont.sweep.job import Job
 
 STAND_IN = "digits"
 
@@ -41,41 +42,9 @@ TARGETS = (*TABLES, "figure1", "figure-pr", "all")
 FIRST = ("table4", "table1", "table3", "table2", "figure-pr", "table5", "table6", "figure1")
 
 
-@dataclass(frozen=True)
-class Job:
-    """One run, and the cells that it gives a seed to."""
-
-    cells: tuple[Cell, ...]
-    seed: int
-    epochs: int | None
-    settings: Settings
-
-    @property
-    def key(self) -> str:
-        """The hash of its full settings: what makes it this run and no other."""
-        return self.settings.hash()
-
-    @property
-    def arguments(self) -> list[str]:
-        """What `concont train` takes for it."""
-        cell = self.cells[0]
-        pairs = {
-            "--data": cell.data,
-            "--recipe": cell.recipe,
-            "--labeled": cell.labeled,
-            "--ambiguity": cell.q,
-            "--seed": self.seed,
-            "--epochs": self.epochs,
-            "--root": self.settings.data.root,
-        }
-        return [text for k, v in pairs.items() if v is not None for text in (k, str(v))]
-
-    @property
-    def name(self) -> str:
-        """For people: `ConCont, cifar10, 10 %, q = 0.5, seed 1`."""
-        cell = self.cells[0]
-        share = [] if cell.labeled is None else [f"{cell.labeled:.0%}", f"q = {cell.q}"]
-        return ", ".join([cell.method, cell.data, *share, f"seed {self.seed}"])
+Column = tuple[str | None, float | None, float | None]  # data, share, q; None: any
+# The jobs of some cells, and the cells that each gives a seed to.
+Plan = dict[Job, tuple[Cell, ...]]
 
 
 def cells_of(target: str) -> tuple[Cell, ...]:
@@ -86,7 +55,7 @@ def cells_of(target: str) -> tuple[Cell, ...]:
     return tuple(cell for cell in every if target in ("all", cell.table))
 
 
-def choose(
+def choose_cells(
     cells: Iterable[Cell], methods: Sequence[str] = (), only: Sequence[str] = ()
 ) -> tuple[Cell, ...]:
     """Those of these rows (`DPLL*`) and columns (`cifar10:0.1:0.5`, any part may be left out)."""
@@ -96,25 +65,32 @@ def choose(
             rows = ", ".join(dict.fromkeys(cell.method for cell in left))
             raise UsageError(f"no row {name!r} here; there are {rows}")
     left = tuple(cell for cell in left if not methods or cell.method in methods)
-    columns = [_column(text) for text in only]
+    columns = [_parse_column(text) for text in only]
     for text, column in zip(only, columns, strict=True):
-        if not any(_fits(cell, column) for cell in left):
+        if not any(_is_in(cell, column) for cell in left):
             raise UsageError(f"no cell in {text}; write data:share:q, as cifar10:0.1:0.5")
-    return tuple(c for c in left if not columns or any(_fits(c, column) for column in columns))
+    return tuple(c for c in left if not columns or any(_is_in(c, column) for column in columns))
 
 
 def plan(
     cells: Iterable[Cell], budget: Budget, seeds: Sequence[int] = (), root: str | None = None
-) -> list[Job]:
+) -> Plan:
     """The runs of these cells, seed by seed; a run that several cells share is one job."""
     wanted = _stand_ins(cells) if budget.stands_in else tuple(cells)
-    jobs: dict[str, Job] = {}
+    jobs, filled = dict[str, Job](), dict[str, list[Cell]]()
     for seed in dict.fromkeys(seeds or budget.seeds):
         for cell in wanted:
-            job = Job((cell,), seed, budget.epochs, settings_of(cell, seed, budget.epochs, root))
-            known = jobs.get(job.key, replace(job, cells=()))
-            jobs[job.key] = replace(known, cells=(*known.cells, cell))
-    return list(jobs.values())
+            settings = settings_of(cell, seed, budget.epochs, root)
+            job = Job(settings, _name(cell, seed))
+            jobs.setdefault(job.key, job)
+            filled.setdefault(job.key, []).append(cell)
+    return {job: tuple(filled[key]) for key, job in jobs.items()}
+
+
+def _name(cell: Cell, seed: int) -> str:
+    """For people: `ConCont, cifar10, 10%, q = 0.5, seed 1`."""
+    share = [] if cell.labeled is None else [f"{cell.labeled:.0%}", f"q = {cell.q}"]
+    return ", ".join([cell.method, cell.data, *share, f"seed {seed}"])
 
 
 @cache
@@ -131,15 +107,15 @@ def settings_of(cell: Cell, seed: int, epochs: int | None, root: str | None = No
     return resolve(given, cell.recipe)
 
 
-def most_wanted(jobs: Iterable[Job]) -> list[Job]:
+def most_wanted(planned: Mapping[Job, Sequence[Cell]]) -> list[Job]:
     """One seed of all before the next; ConCont, its parts and the bound before the rest."""
 
-    def rank(job: Job) -> tuple[bool, int]:
-        cell = min(job.cells, key=lambda cell: FIRST.index(cell.table))
+    def rank(job: Job) -> tuple[int, bool, int]:
+        cell = min(planned[job], key=lambda cell: FIRST.index(cell.table))
         core = cell.table == "table4" or cell.method in ("ConCont", "Fully Supervised")
-        return not core, FIRST.index(cell.table)
+        return job.settings.train.seed, not core, FIRST.index(cell.table)
 
-    return sorted(jobs, key=lambda job: (job.seed, *rank(job)))
+    return sorted(planned, key=rank)
 
 
 def _stand_ins(cells: Iterable[Cell]) -> tuple[Cell, ...]:
@@ -150,7 +126,7 @@ def _stand_ins(cells: Iterable[Cell]) -> tuple[Cell, ...]:
     return tuple(Cell(c.table, STAND_IN, None, None, c.method, None, None) for c in rows.values())
 
 
-def _column(text: str) -> tuple[str | None, float | None, float | None]:
+def _parse_column(text: str) -> Column:
     data, share, q = ([*text.split(":"), "", ""])[:3]
     try:
         column = data or None, float(share) if share else None, float(q) if q else None
@@ -161,6 +137,6 @@ def _column(text: str) -> tuple[str | None, float | None, float | None]:
     return column
 
 
-def _fits(cell: Cell, column: tuple[str | None, float | None, float | None]) -> bool:
-    here = (cell.data, cell.labeled, cell.q)
-    return all(want is None or want == have for want, have in zip(column, here, strict=True))
+def _is_in(cell: Cell, column: Column) -> bool:
+    own = (cell.data, cell.labeled, cell.q)
+    return all(want is None or want == have for want, have in zip(column, own, strict=True))

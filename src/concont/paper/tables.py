@@ -82,25 +82,27 @@ def published() -> tuple[Cell, ...]:
 
 def parse(text: str) -> tuple[Cell, ...]:
     """The cells of a text written as `tables.yaml` is; refuses what cannot be in the tables."""
-    cells = tuple(cell for block in yaml.safe_load(text) for cell in _cells(**block))
+    cells = tuple(cell for block in yaml.safe_load(text) for cell in _read_cells(**block))
     for cell in cells:
-        _check(cell)
+        _refuse_impossible(cell)
     where, count = Counter(astuple(cell)[:5] for cell in cells).most_common(1)[0]
     if count > 1:
         raise DataError(f"tables.yaml has {count} cells {where}; a cell is given once")
     return cells
 
 
-def _cells(table: str, columns: list[list[Any]], rows: list[list[str]]) -> Iterator[Cell]:
+def _read_cells(table: str, columns: list[list[Any]], rows: list[list[str]]) -> Iterator[Cell]:
     for method, *values in rows:
         if len(values) != len(columns):
             wanted = f"{len(values)} values for {len(columns)} columns"
             raise DataError(f"tables.yaml, {table}, row {method}: {wanted}")
         for (data, labeled, q), value in zip(columns, values, strict=True):
-            yield Cell(table, data, labeled, q, method, *_mean_std(value, f"{table}, row {method}"))
+            yield Cell(
+                table, data, labeled, q, method, *_parse_value(value, f"{table}, row {method}")
+            )
 
 
-def _mean_std(value: object, where: str) -> tuple[float | None, float | None]:
+def _parse_value(value: object, where: str) -> tuple[float | None, float | None]:
     if value == "/":
         return None, None
     match = _VALUE.fullmatch(str(value))
@@ -109,7 +111,7 @@ def _mean_std(value: object, where: str) -> tuple[float | None, float | None]:
     return float(match[1]), float(match[2])
 
 
-def _check(cell: Cell) -> None:
+def _refuse_impossible(cell: Cell) -> None:
     right = {
         "table": cell.table in TABLES,
         "data": cell.data in DATA,

@@ -1,1 +1,1 @@
-"""Many runs: what is missing, how long it takes, where it runs, and what came out."""
+"""Many runs: jobs, where they run, how long they take, what came out; nothing of any paper."""

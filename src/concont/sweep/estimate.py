@@ -4,17 +4,18 @@ import math
 from collections.abc import Iterable
 
 from concont.data.named import NAMED
-from concont.runs.settings import Settings
+from concont.runs.settings import Data, Settings
+from concont.sweep.job import read_data_file
 from concont.sweep.record import Record, settings_in
 
 Kind = tuple[str, int, str]  # method, batch, network; of a method without one: its name, 0, data
 Rates = dict[Kind, float]  # seconds a step; without a network, of the whole fit
 
-DIGITS = 1_437  # training images of the data set that stands in
+DIGITS = 1_437  # training images
 H200 = "NVIDIA H200"
 # benchmarks/results/methods-h200.json, and the sixty epochs of cifar10-methods-60-epochs.json for
 # DPLL's own batch; ledger.json for what has no network.
-TIMED: Rates = {
+H200_RATES: Rates = {
     ("concont", 256, "resnet18"): 6.07e-3,
     ("dpll", 256, "resnet18"): 8.80e-3,
     ("dpll", 64, "resnet18"): 6.2e-3,
@@ -40,26 +41,32 @@ def kind_of(settings: Settings) -> Kind:
     return settings.method.name, settings.train.batch_size, settings.model.name
 
 
-def steps_of(settings: Settings, done: int = 0) -> int:
+def count_steps(settings: Settings, epochs_done: int = 0) -> int:
     """Optimiser steps of the whole run, or of what is left when so many epochs are done."""
-    source, known = settings.data.source, settings.data.labeled
-    used = NAMED[source].n_train if source in NAMED else DIGITS
-    if known is not None and not settings.data.unlabeled:
-        used = round(known * used if known <= 1 else known)
-    return (settings.train.epochs - done) * max(1, used // settings.train.batch_size)
+    data = settings.data
+    used: float = _count_images(data) * (1 - data.holdout)
+    if data.labeled is not None and not data.unlabeled:
+        used = data.labeled * used if data.labeled <= 1 else data.labeled
+    return (settings.train.epochs - epochs_done) * max(1, round(used) // settings.train.batch_size)
 
 
-def rates(records: Iterable[Record], device: str) -> Rates:
+def _count_images(data: Data) -> int:
+    if data.source in NAMED:
+        return NAMED[data.source].n_train
+    return DIGITS if data.source == "digits" else read_data_file(data).n_train
+
+
+def measure_rates(records: Iterable[Record], device: str) -> Rates:
     """What was timed on this device: of several runs the fastest, or without a network the slowest.
 
     What else was on the device can only have made a step slower; a fit depends on the data.
     """
-    found: Rates = dict(TIMED) if device == H200 else {}
+    found: Rates = dict(H200_RATES) if device == H200 else {}
     for record in records:
         settings = settings_in(record)
         if settings is None or record["environment"].get("device") != device:
             continue
-        kind, step = kind_of(settings), step_of(record)
+        kind, step = kind_of(settings), seconds_per_step(record)
         if not settings.has_network:
             found[kind] = max(record["seconds"], found.get(kind, 0.0))
         elif step is not None:
@@ -67,24 +74,31 @@ def rates(records: Iterable[Record], device: str) -> Rates:
     return found
 
 
-def step_of(record: Record) -> float | None:
-    """Seconds that a step of the run took, its first one apart."""
+def seconds_per_step(record: Record) -> float | None:
+    """What a step of the run took, without its first one."""
     spent, steps = (record.get("seconds_by") or {}).get("steps"), record.get("steps")
     return spent / steps if spent and steps else None
 
 
-def seconds(settings: Settings, timed: Rates, done: int = 0, start: float = START) -> float | None:
-    """Of what is left after so many epochs, with the start; None where nothing like it was timed.
+def estimate_seconds(
+    settings: Settings, rates: Rates, epochs_done: int = 0, start: float = START
+) -> float | None:
+    """Of what is left of a run, with its start; None where nothing like it was timed.
 
     start: seconds until the first step is done.
     """
-    pace = timed.get(kind_of(settings))
-    if pace is None:
+    rate = rates.get(kind_of(settings))
+    if rate is None:
         return None
     if not settings.has_network:
-        return LOAD + pace
-    evaluations = -(-(settings.train.epochs - done) // settings.train.evaluate_every)
-    return start + steps_of(settings, done) * pace + evaluations * EVALUATION
+        return LOAD + rate
+    evaluations = -(-(settings.train.epochs - epochs_done) // settings.train.evaluate_every)
+    return start + count_steps(settings, epochs_done) * rate + evaluations * EVALUATION
+
+
+def start_seconds() -> float:
+    """What the first start of a network takes here: nothing is compiled on a CPU."""
+    return LOAD if device_name() == "cpu" else START
 
 
 def device_name() -> str:

@@ -6,25 +6,25 @@ from pathlib import Path
 
 from concont.config.recipe_files import read_yaml
 from concont.errors import UsageError
-from concont.paper.plan import Job
-from concont.sweep.launch_local import local
+from concont.sweep.job import Job
+from concont.sweep.launch_local import on_this_machine
 from concont.sweep.launch_ray import on_ray
 from concont.sweep.launch_slurm import on_slurm
-from concont.sweep.process import Outcome, perform_here
+from concont.sweep.process import Outcome, run_job_in_this_process
 
 Launcher = Callable[[Sequence[Job], Path, int], Iterator[Outcome]]
 
 
-def here(jobs: Sequence[Job], folder: Path, parallel: int = 1) -> Iterator[Outcome]:
-    """One after another in this process."""
+def in_this_process(jobs: Sequence[Job], folder: Path, parallel: int = 1) -> Iterator[Outcome]:
+    """One after another, without a process each."""
     for job in jobs:
-        yield perform_here(job, folder)
+        yield run_job_in_this_process(job, folder)
 
 
-LAUNCHERS: dict[str, Launcher] = {"local": local, "ray": on_ray, "slurm": on_slurm}
+LAUNCHERS: dict[str, Launcher] = {"local": on_this_machine, "ray": on_ray, "slurm": on_slurm}
 
 
-def chosen(name: str, options: Sequence[str] = ()) -> Launcher:
+def choose_launcher(name: str, options: Sequence[str] = ()) -> Launcher:
     """The launcher of this name, with `key=value` options for what it runs on."""
     if name not in LAUNCHERS:
         raise UsageError(f"no launcher {name!r}; there are {', '.join(LAUNCHERS)}")

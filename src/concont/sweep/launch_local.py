@@ -6,62 +6,68 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from concont.paper.plan import Job
 from concont.signals import unbroken
-from concont.sweep.process import Outcome, Running, Sweep
+from concont.sweep.folder import SweepFolder
+from concont.sweep.job import Job
+from concont.sweep.process import Outcome, TrainingProcess
 
 log = logging.getLogger("concont")
 POLL = 0.2
 
 # Of the jobs that are left, the one to start now beside those under way, if any.
-Choose = Callable[[Sequence[Job], Sequence[Running]], Job | None]
+ChooseJob = Callable[[Sequence[Job], Sequence[TrainingProcess]], Job | None]
+# Whether those under way are to be stopped, and nothing more started.
+IsTimeUp = Callable[[Sequence[TrainingProcess]], bool]
 
 
-def local(jobs: Sequence[Job], folder: Path, parallel: int = 1) -> Iterator[Outcome]:
+def on_this_machine(jobs: Sequence[Job], folder: Path, parallel: int = 1) -> Iterator[Outcome]:
     """So many at a time."""
 
-    def choose(left: Sequence[Job], under_way: Sequence[Running]) -> Job | None:
+    def choose(left: Sequence[Job], under_way: Sequence[TrainingProcess]) -> Job | None:
         return left[0] if left and len(under_way) < parallel else None
 
-    return drive(jobs, folder, choose)
+    return run_processes(jobs, folder, choose)
 
 
-def drive(jobs: Sequence[Job], folder: Path, choose: Choose) -> Iterator[Outcome]:
+def run_processes(
+    jobs: Sequence[Job],
+    folder: Path,
+    choose: ChooseJob,
+    is_time_up: IsTimeUp = lambda under_way: False,
+) -> Iterator[Outcome]:
     """Start what is chosen, until nothing is and all have ended.
 
     A job that another process is doing is put off, and taken up when that one has ended. When this
     is stopped, so are those under way: each saves where it is.
     """
-    sweep, left, under_way = Sweep(folder), list(jobs), list[Running]()
-    put_off = cache(
-        lambda job: log.warning("under way elsewhere, so put off: %s", job.name)
-    )  # once
+    sweep, left, under_way = SweepFolder(folder), list(jobs), list[TrainingProcess]()
+    warn_once = cache(lambda name: log.warning("under way elsewhere, so put off: %s", name))
     try:
-        while left or under_way:
+        while (left or under_way) and not is_time_up(under_way):
             job = choose(left, under_way)
             if job is not None:
                 left.remove(job)
                 try:
                     with unbroken():
-                        under_way.append(Running(sweep, job))
+                        under_way.append(TrainingProcess(sweep, job))
                 except BlockingIOError:
                     left.append(job)
-                    put_off(job)
+                    warn_once(job.name)
             elif not under_way:
                 return
-            yield from _ended(under_way)
+            yield from _collect_ended(under_way)
             time.sleep(POLL)
     finally:
-        for running in under_way:
-            running.stop()
-        for running in under_way:
-            running.close()
+        for process in under_way:
+            process.stop()
+        for process in under_way:
+            process.close()
 
 
-def _ended(under_way: list[Running]) -> Iterator[Outcome]:
+def _collect_ended(under_way: list[TrainingProcess]) -> Iterator[Outcome]:
     """How those ended that have, which leave the list."""
-    for running in list(under_way):
-        outcome = running.poll()
+    for process in list(under_way):
+        outcome = process.poll()
         if outcome is not None:
-            under_way.remove(running)
+            under_way.remove(process)
             yield outcome

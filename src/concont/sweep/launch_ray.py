@@ -11,8 +11,9 @@ from typing import Any
 
 import concont
 from concont.errors import ConcontError, UsageError
-from concont.paper.plan import Job
-from concont.sweep.process import Outcome, perform
+from concont.sweep.folder import SweepFolder
+from concont.sweep.job import Job
+from concont.sweep.process import Outcome, run_job
 
 RETRIES = 5  # of a job that has lost its worker
 
@@ -26,24 +27,25 @@ def on_ray(
     """
     if not jobs:
         return
-    left, running, where = iter(jobs), dict[Any, str](), str(folder.resolve())
-    with _cluster() as ray:
-        task = _task(ray, parallel, options)
+    left, under_way, folder = iter(jobs), dict[Any, str](), folder.resolve()
+    with _connect() as ray:
+        remote = _make_task(ray, parallel, options)
         try:
             while True:
-                for job in islice(left, parallel - len(running)):
-                    running[task.remote(job.arguments, job.key, where)] = job.key
-                if not running:
+                for job in islice(left, parallel - len(under_way)):
+                    SweepFolder(folder).write_settings(job)
+                    under_way[remote.remote(job.key, str(folder), job.own_method)] = job.key
+                if not under_way:
                     return
-                (done,), _ = ray.wait(list(running))
-                yield _outcome(ray, done, running.pop(done))
-        finally:  # of those under way; a later sweep takes up their checkpoints
-            for begun in running:
-                ray.cancel(begun, force=True)
+                (done,), _ = ray.wait(list(under_way))
+                yield _read_outcome(ray, done, under_way.pop(done))
+        finally:  # a later sweep takes up the checkpoints of those under way
+            for task in under_way:
+                ray.cancel(task, force=True)
 
 
 @contextmanager
-def _cluster() -> Iterator[Any]:
+def _connect() -> Iterator[Any]:
     """Ray, connected: as it is already, else to $RAY_ADDRESS or what `ray start` began, else new.
 
     At the end it is disconnected, and one that was started here is stopped.
@@ -66,16 +68,16 @@ def _cluster() -> Iterator[Any]:
         ray.shutdown()
 
 
-def _task(ray: Any, parallel: int, options: dict[str, Any]) -> Any:
-    usual = {"max_retries": RETRIES, "runtime_env": {"env_vars": environment()}}
+def _make_task(ray: Any, parallel: int, options: dict[str, Any]) -> Any:
+    defaults = {"max_retries": RETRIES, "runtime_env": {"env_vars": worker_environment()}}
     try:
-        asked = {**usual, **resources(ray.nodes(), parallel), **options}
-        return ray.remote(perform).options(**asked)
+        requested = {**defaults, **share_resources(ray.nodes(), parallel), **options}
+        return ray.remote(run_job).options(**requested)
     except (TypeError, ValueError) as error:
         raise UsageError(f"--launcher ray: {error}") from None
 
 
-def resources(nodes: Sequence[dict[str, Any]], parallel: int) -> dict[str, int]:
+def share_resources(nodes: Sequence[dict[str, Any]], parallel: int) -> dict[str, int]:
     """A GPU a job where there are any, and the most CPUs that let so many jobs run at once."""
     have: list[dict[str, float]] = [node["Resources"] for node in nodes if node["Alive"]]
     fit = [node for node in have if node.get("GPU", 0) >= 1]
@@ -85,7 +87,7 @@ def resources(nodes: Sequence[dict[str, Any]], parallel: int) -> dict[str, int]:
     return {"num_cpus": share, "num_gpus": 1 if fit else 0}
 
 
-def environment() -> dict[str, str]:
+def worker_environment() -> dict[str, str]:
     """What a worker must know of this process: our settings, and a source tree if we run from one.
 
     The training process of a worker finds the package by it too.
@@ -98,7 +100,7 @@ def environment() -> dict[str, str]:
     return ours
 
 
-def _outcome(ray: Any, task: Any, key: str) -> Outcome:
+def _read_outcome(ray: Any, task: Any, key: str) -> Outcome:
     """What became of it; that Ray gave it up is a failure like any other."""
     try:
         outcome: Outcome = ray.get(task)

@@ -5,25 +5,26 @@ from pathlib import Path
 from typing import Any
 
 from concont.errors import UsageError
-from concont.paper.plan import Job
-from concont.sweep.process import Outcome, perform
+from concont.sweep.folder import SweepFolder
+from concont.sweep.job import Job
+from concont.sweep.process import Outcome, run_job
 
 TIMEOUT = 24 * 60  # minutes of one job; what is left of it then is queued again
 POLL = 5.0
 
 
-class Requeued:
-    """`perform` for a job that Slurm may stop: it is queued again and goes on where it was."""
+class RequeuedJob:
+    """`run_job` for a job that Slurm may stop: it is queued again and goes on where it was."""
 
-    def __call__(self, arguments: list[str], key: str, folder: str) -> Outcome:
+    def __call__(self, key: str, folder: str, own_method: str | None) -> Outcome:
         """The job."""
-        return perform(arguments, key, folder)
+        return run_job(key, folder, own_method)
 
-    def checkpoint(self, *words: Any) -> Any:
+    def checkpoint(self, key: str, folder: str, own_method: str | None) -> Any:
         """What submitit queues in place of a job that is preempted or out of time."""
         from submitit.helpers import DelayedSubmission
 
-        return DelayedSubmission(self, *words)
+        return DelayedSubmission(self, key, folder, own_method)
 
 
 def on_slurm(
@@ -47,25 +48,27 @@ def on_slurm(
     except ImportError:
         raise UsageError("--launcher slurm needs submitit: pip install 'concont[slurm]'") from None
     folder = folder.resolve()
-    usual = {"name": "concont", "timeout_min": TIMEOUT, "gpus_per_node": 1}
+    defaults = {"name": "concont", "timeout_min": TIMEOUT, "gpus_per_node": 1}
     try:
         executor = submitit.AutoExecutor(folder / "slurm", cluster)
-        executor.update_parameters(slurm_array_parallelism=parallel, **{**usual, **options})
-        words = [(job.arguments, job.key, str(folder)) for job in jobs]
-        submitted = executor.map_array(Requeued(), *zip(*words, strict=True))
+        executor.update_parameters(slurm_array_parallelism=parallel, **{**defaults, **options})
+        for job in jobs:
+            SweepFolder(folder).write_settings(job)
+        calls = [(job.key, str(folder), job.own_method) for job in jobs]
+        submitted = executor.map_array(RequeuedJob(), *zip(*calls, strict=True))
     except (RuntimeError, ValueError, NameError, AssertionError) as error:
         raise UsageError(f"--launcher slurm: {str(error).splitlines()[0]}") from None
     keys = {task.job_id: job.key for task, job in zip(submitted, jobs, strict=True)}
     try:
         for task in as_completed(submitted, poll_frequency=POLL):
-            yield _outcome(task, keys.pop(task.job_id))
+            yield _read_outcome(task, keys.pop(task.job_id))
     finally:
         for task in submitted:
             if task.job_id in keys:
                 task.cancel()
 
 
-def _outcome(task: Any, key: str) -> Outcome:
+def _read_outcome(task: Any, key: str) -> Outcome:
     """What became of it; that it was lost is a failure like any other."""
     from submitit.core.utils import UncompletedJobError
 

@@ -32,8 +32,8 @@ COLUMNS = (
     *("method", "recipe", "data", "labeled", "ambiguity", "unlabeled", "seed"),
     *("epochs", "accuracy_last", "accuracy_best", "seconds"),
 )
-OWN = ("device", "commit", "clean")  # of its environment
-PATIENCE = 60.0  # seconds to wait for another process that writes
+OF_ENVIRONMENT = ("device", "commit", "clean")
+WAIT_SECONDS = 60.0  # seconds to wait for another process that writes
 
 
 class Ledger:
@@ -41,6 +41,9 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        # The hash that this version gives a row, by the one that the row was added under, which an
+        # earlier version may have given it. Rows never change, so that each is hashed once.
+        self._keys: dict[str, str] = {}
 
     def add(self, records: Iterable[Record]) -> int:
         """Append those whose settings are not there yet, as this version reads them; how many."""
@@ -48,11 +51,12 @@ class Ledger:
         new: dict[str, Record] = {}
         for record in records:
             new.setdefault(key_of(record), record)
-        marks = ", ".join("?" * (1 + len(COLUMNS) + len(OWN) + 1))
+        marks = ", ".join("?" * (1 + len(COLUMNS) + len(OF_ENVIRONMENT) + 1))
         with self._open() as table:
+            self._read_keys(table)  # what is slow, before others have to wait
             table.execute("BEGIN IMMEDIATE")  # nobody adds between the look and the append
-            known = {key_of(record) for record in _select(table)}
-            rows = [_row(key, new[key]) for key in new if key not in known]
+            present = self._read_keys(table)
+            rows = [_make_row(key, new[key]) for key in new if key not in present]
             table.executemany(f"INSERT INTO results VALUES ({marks})", rows)
             return len(rows)
 
@@ -61,22 +65,37 @@ class Ledger:
         unknown = set(wanted) - set(FILTERS)
         if unknown:
             raise DataError(f"the ledger cannot be asked by {', '.join(sorted(unknown))}")
-        if not self.path.is_file() or self.path.stat().st_size == 0:  # about to be made
+        if self._is_empty():
             return []
         given = {name: value for name, value in wanted.items() if value is not None}
         where = " AND ".join(["1", *(f"{name} = ?" for name in given)])
         with self._open(write=False) as table:
             return _select(table, where, list(given.values()))
 
-    def finished(self) -> dict[str, Record]:
-        """All, by the hash that this version gives their settings."""
-        return {key_of(record): record for record in self.records()}
+    def keys(self) -> set[str]:
+        """The hashes that this version gives the settings of all."""
+        if self._is_empty():
+            return set()
+        with self._open(write=False) as table:
+            return self._read_keys(table)
+
+    def _read_keys(self, table: sqlite3.Connection) -> set[str]:
+        stored = [row[0] for row in table.execute("SELECT settings_hash FROM results")]
+        for row in stored:
+            if row not in self._keys:
+                (record,) = _select(table, "settings_hash = ?", [row])
+                self._keys[row] = key_of(record)
+        return {self._keys[row] for row in stored}
+
+    def _is_empty(self) -> bool:
+        """Whether there is no file, or one that is about to be made."""
+        return not self.path.is_file() or self.path.stat().st_size == 0
 
     @contextmanager
     def _open(self, write: bool = True) -> Iterator[sqlite3.Connection]:
         try:
             where = f"{self.path.resolve().as_uri()}?mode={'rwc' if write else 'rw'}"
-            table = sqlite3.connect(where, timeout=PATIENCE, uri=True)
+            table = sqlite3.connect(where, timeout=WAIT_SECONDS, uri=True)
             try:
                 with table:
                     if write:
@@ -88,16 +107,15 @@ class Ledger:
             raise DataError(f"{self.path} is no ledger, or cannot be used: {error}") from None
 
 
-def _select(
-    table: sqlite3.Connection, where: str = "1", values: Sequence[Any] = ()
-) -> list[Record]:
+def _select(table: sqlite3.Connection, where: str, values: Sequence[Any]) -> list[Record]:
+    """In the order in which they came."""
     found = table.execute(f"SELECT record FROM results WHERE {where} ORDER BY rowid", values)
     return [json.loads(text) for (text,) in found]
 
 
-def _row(key: str, record: Record) -> list[Any]:
+def _make_row(key: str, record: Record) -> list[Any]:
     columns, own = (
         (record[name] for name in COLUMNS),
-        (record["environment"].get(name) for name in OWN),
+        (record["environment"].get(name) for name in OF_ENVIRONMENT),
     )
     return [key, *columns, *own, json.dumps(record)]

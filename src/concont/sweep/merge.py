@@ -5,22 +5,22 @@ from pathlib import Path
 
 from concont.errors import DataError
 from concont.runs.folder import RunFolder
+from concont.sweep.folder import SweepFolder
 from concont.sweep.ledger import Ledger
-from concont.sweep.process import Sweep
 from concont.sweep.record import Record, of_run, read, refuse_odd
 
 
-def collect(path: Path) -> list[Record]:
+def collect_records(path: Path) -> list[Record]:
     """The records of a file, a ledger, a run folder, a sweep's folder, or a folder of these."""
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
-    found = list(_inside(path))
+    found = list(_find_records(path))
     if not found:
         raise DataError(f"{path} holds no finished run")
     return found
 
 
-def _inside(path: Path) -> Iterator[Record]:
+def _find_records(path: Path) -> Iterator[Record]:
     if path.suffix == ".sqlite" and path.is_file():
         for record in Ledger(path).records():
             refuse_odd(record, path)
@@ -30,13 +30,13 @@ def _inside(path: Path) -> Iterator[Record]:
     elif RunFolder(path).finished:
         yield of_run(RunFolder(path))
     else:
-        for entry in _entries(path):
-            yield from _inside(entry)
+        for entry in _list_entries(path):
+            yield from _find_records(entry)
 
 
-def _entries(folder: Path) -> list[Path]:
+def _list_entries(folder: Path) -> list[Path]:
     """What may hold records: of a sweep its ledger, and its results in case it was killed."""
-    sweep = Sweep(folder)
+    sweep = SweepFolder(folder)
     own = [entry for entry in (sweep.ledger, sweep.results) if entry.exists()]
     if own:
         return own

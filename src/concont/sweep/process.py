@@ -1,22 +1,16 @@
-"""Doing one job: a process of its own that trains, resumes if it was begun, and leaves a record.
+"""Doing one job: a process of its own that trains, resumes if it was begun, and leaves a record."""
 
-Folder of a sweep: `ledger.sqlite`, `runs/KEY/` (run folder), `runs/KEY.log`, `results/KEY.json`.
-"""
-
-import fcntl
-import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from concont.errors import ConcontError, DataError
-from concont.paper.plan import Job
-from concont.runs.folder import RunFolder
-from concont.sweep.record import Record, key_of, of_run, read, write
+from concont.errors import ConcontError
+from concont.sweep.folder import SweepFolder
+from concont.sweep.job import Job
+from concont.sweep.record import Record
 
 
 @dataclass(frozen=True)
@@ -28,100 +22,58 @@ class Outcome:
     failure: str | None = None  # in one line
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """The folder of a sweep."""
+def run_job(key: str, folder: str, own_method: str | None = None) -> Outcome:
+    """Do a job whose settings are written to its end, whoever began it; safe to call again.
 
-    folder: Path
-
-    @property
-    def ledger(self) -> Path:
-        """What has been found so far."""
-        return self.folder / "ledger.sqlite"
-
-    def run(self, key: str) -> RunFolder:
-        """Where the job trains."""
-        return RunFolder(self.folder / "runs" / key)
-
-    def log(self, key: str) -> Path:
-        """What its process prints."""
-        return self.folder / "runs" / f"{key}.log"
-
-    @property
-    def results(self) -> Path:
-        """The records, which can be carried to another machine."""
-        return self.folder / "results"
-
-    def result(self, key: str) -> Path:
-        """The record of one."""
-        return self.results / f"{key}.json"
-
-
-def perform(arguments: list[str], key: str, folder: str) -> Outcome:
-    """Do one job to its end, whoever began it; safe to call again, and from several places.
-
-    A call that finds the job being done waits for that one. The lock is the training process's
+    own_method: the code of the user's own that its settings may run. A call that finds the job being done waits for that one. The lock is the training process's
     too: if only the caller dies, the next one does not start a second.
     """
-    sweep = Sweep(Path(folder))
+    sweep = SweepFolder(Path(folder))
 
     def train() -> Record:
-        with locked(sweep, key) as lock:
+        with sweep.lock(key) as lock:
             if sweep.result(key).is_file():
-                return _known(sweep, key)
-            return _finished(sweep, key, _start(sweep, arguments, key, lock).wait())
+                return sweep.load_record(key)
+            return _collect_record(sweep, key, _start_training(sweep, key, lock, own_method).wait())
 
-    return _told(key, train)
-
-
-@contextmanager
-def locked(sweep: Sweep, key: str, wait: bool = True) -> Iterator[int]:
-    """A lock on the job that ends with the last process that holds it.
-
-    Unless it is to be waited for, one that another process holds is a BlockingIOError.
-    """
-    path = sweep.folder / "runs" / f".{key}.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield handle
-    finally:
-        os.close(handle)
+    return _catch_failure(key, train)
 
 
-class Running:
-    """A job under way in a process of its own, while this one goes on.
+class TrainingProcess:
+    """The process of a job under way, while this one goes on.
 
     A BlockingIOError says that another process is doing it. A signal to this process's group, such
     as Ctrl-C, does not reach the other one: `stop` does.
     """
 
-    def __init__(self, sweep: Sweep, job: Job) -> None:
-        self.sweep, self.job, self.began = sweep, job, time.monotonic()
-        self.process: subprocess.Popen[bytes] | None = None
-        self.trouble: str | None = None  # why it could not be started
-        self.held = ExitStack()
+    def __init__(self, sweep: SweepFolder, job: Job) -> None:
+        self.sweep, self.job = sweep, job
+        self.process: subprocess.Popen[bytes] | None = None  # None: the record is there already
+        self.start_failure: str | None = None
+        self.lock = ExitStack()
         try:
-            lock = self.held.enter_context(locked(sweep, job.key, wait=False))
+            handle = self.lock.enter_context(sweep.lock(job.key, wait=False))
             if not sweep.result(job.key).is_file():
-                self.process = _start(sweep, job.arguments, job.key, lock, apart=True)
+                sweep.write_settings(job)
+                self.process = _start_training(
+                    sweep, job.key, handle, job.own_method, own_session=True
+                )
         except BlockingIOError:
             raise
         except OSError as error:
-            self.trouble = str(error)
+            self.start_failure = str(error)
 
     def poll(self) -> Outcome | None:
         """How it ended; None before that."""
         sweep, key, process = self.sweep, self.job.key, self.process
         if process is not None and process.poll() is None:
             return None
-        with self.held:
-            if self.trouble is not None:
-                return Outcome(key, failure=self.trouble)
+        with self.lock:
+            if self.start_failure is not None:
+                return Outcome(key, failure=self.start_failure)
             if process is None:
-                return _told(key, lambda: _known(sweep, key))
-            return _told(key, lambda: _finished(sweep, key, process.wait()))
+                return _catch_failure(key, lambda: sweep.load_record(key))
+            return _catch_failure(key, lambda: _collect_record(sweep, key, process.wait()))
 
     def stop(self) -> None:
         """Ask it to save where it is and end."""
@@ -130,38 +82,50 @@ class Running:
 
     def close(self) -> None:
         """Wait for its end, whatever that is."""
-        with self.held:
+        with self.lock:
             if self.process is not None:
                 self.process.wait()
 
 
-def perform_here(job: Job, folder: Path) -> Outcome:
-    """The same in this process, for runs that are shorter than a start of Python."""
+def run_job_in_this_process(job: Job, folder: Path) -> Outcome:
+    """The same without another process, for runs that are shorter than a start of Python."""
     from concont.training.trainers import reopen_run, trainer_of
 
-    sweep = Sweep(folder)
+    sweep = SweepFolder(folder)
 
     def train() -> Record:
-        with locked(sweep, job.key):
+        with sweep.lock(job.key):
             run = sweep.run(job.key)
             if not run.finished:
                 begun = (run / "config.yaml").is_file()
                 prepare = trainer_of(job.settings).prepare
-                ready = reopen_run(run) if begun else prepare(job.settings, run)
+                ready = (
+                    reopen_run(run, method=job.own_method) if begun else prepare(job.settings, run)
+                )
                 for _ in ready.execute():
                     pass
-            return _recorded(sweep, job.key)
+            return sweep.write_record(job.key)
 
-    return _told(job.key, train)
+    return _catch_failure(job.key, train)
 
 
-def _start(
-    sweep: Sweep, arguments: list[str], key: str, lock: int, apart: bool = False
+def _start_training(
+    sweep: SweepFolder,
+    key: str,
+    lock: int,
+    own_method: str | None = None,
+    own_session: bool = False,
 ) -> "subprocess.Popen[bytes]":
-    """The process that trains, or goes on training; apart: out of reach of our group's signals."""
+    """The process that trains, or goes on training; it holds the lock as long as it lives.
+
+    own_session: out of reach of the signals of our group.
+    """
     run = sweep.run(key)
-    begun = (run / "config.yaml").is_file()
-    words = ["--resume", str(run.path)] if begun else [*arguments, "--out", str(run.path)]
+    if (run / "config.yaml").is_file():
+        words = ["--resume", str(run.path)]
+    else:
+        words = ["--config", str(sweep.settings(key)), "--out", str(run.path)]
+    words += [] if own_method is None else ["--method", own_method]
     with open(sweep.log(key), "ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "concont", "train", *words],
@@ -169,35 +133,21 @@ def _start(
             stdout=log,
             stderr=subprocess.STDOUT,
             pass_fds=(lock,),
-            start_new_session=apart,
+            start_new_session=own_session,
         )
 
 
-def _finished(sweep: Sweep, key: str, code: int) -> Record:
+def _collect_record(sweep: SweepFolder, key: str, exit_code: int) -> Record:
     """The record of a process that has ended."""
-    if code != 0:
-        raise ConcontError(_last_line(sweep.log(key)) or f"exit code {code}")
-    return _recorded(sweep, key)
+    if exit_code != 0:
+        raise ConcontError(_last_line(sweep.log(key)) or f"exit code {exit_code}")
+    return sweep.write_record(key)
 
 
-def _recorded(sweep: Sweep, key: str) -> Record:
-    record = of_run(sweep.run(key))
-    write(sweep.result(key), record)
-    return _known(sweep, key)
-
-
-def _known(sweep: Sweep, key: str) -> Record:
-    """The record on disk, which must be that of the job and of no other."""
-    (record,) = read(sweep.result(key)) or [{}]
-    if not record or key_of(record) != key:
-        raise DataError(f"{sweep.result(key)} is not the record of this run")
-    return record
-
-
-def _told(key: str, record: Callable[[], Record]) -> Outcome:
+def _catch_failure(key: str, make_record: Callable[[], Record]) -> Outcome:
     """The record, or in a line why there is none: one job's trouble is not the sweep's."""
     try:
-        return Outcome(key, record())
+        return Outcome(key, make_record())
     except ConcontError as error:
         return Outcome(key, failure=str(error))
     except Exception as error:
