@@ -134,6 +134,7 @@ class MethodDefaults:
 
     # What it asks for on a recipe, by the recipe's name, and on all that extend it.
     brings: ClassVar[Plain] = {}
+    trainer: ClassVar[str] = "network"
     key_views: tuple[str, ...] = ()
     partial_rows_first: bool = False
     wants_unlabeled: bool = False
@@ -166,6 +167,11 @@ class Named(Protocol):
     @property
     def name(self) -> str:
         """What `--method` calls it."""
+        ...
+
+    @property
+    def trainer(self) -> str:
+        """How it is trained: a name in `training.trainers`."""
         ...
 
     @property

@@ -7,7 +7,7 @@ import json
 import signal
 import time
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -38,8 +38,10 @@ class NearestMean:
     name: Literal["nearest-mean"] = "nearest-mean"
 
     trainer = "mean"
+    brings: ClassVar = {}
     wants_unlabeled = False
     reads_truth = False
+    fully_supervised = False
 
 
 class MeanRun:

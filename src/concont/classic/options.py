@@ -22,7 +22,7 @@ class Classic:
     size: Side  # of the images that GIST sees
 
     brings: ClassVar[Plain] = {}
-    trainer = "classic"  # of `training.trainers`
+    trainer = "classic"
     wants_unlabeled = True
     reads_truth = False
     fully_supervised = False

@@ -217,6 +217,7 @@ class UnloadedMethod:
     name: str  # file.py:Class
     values: Mapping[str, Any]  # its settings
 
+    trainer = "network"
     wants_unlabeled = False
     reads_truth = False
     fully_supervised = False
@@ -238,7 +239,7 @@ class Settings:
     @property
     def has_network(self) -> bool:
         """Whether its method trains one."""
-        return isinstance(self.method, Method | UnloadedMethod)
+        return self.method.trainer == "network"
 
     @property
     def deep(self) -> Method:

@@ -25,8 +25,9 @@ class Outcome:
 def run_job(key: str, folder: str, own_method: str | None = None) -> Outcome:
     """Do a job whose settings are written to its end, whoever began it; safe to call again.
 
-    own_method: the code of the user's own that its settings may run. A call that finds the job being done waits for that one. The lock is the training process's
-    too: if only the caller dies, the next one does not start a second.
+    own_method: the code of the user's own that its settings may run. A call that finds the job
+    being done waits for that one. The lock is the training process's too: if only the caller dies,
+    the next one does not start a second.
     """
     sweep = SweepFolder(Path(folder))
 

@@ -83,8 +83,8 @@ TRAINERS = {
 
 
 def trainer_of(settings: Settings) -> Trainer:
-    """The one that the settings' method declares; without a word, it trains a network."""
-    return TRAINERS[getattr(settings.method, "trainer", "network")]
+    """The one that the settings' method asks for."""
+    return TRAINERS[settings.method.trainer]
 
 
 def reopen_run(
