@@ -48,7 +48,7 @@ class PARMClassifier(CandidateClassifier):
     Parameters
     ----------
     lam, mu : float or "cv", default=1.0
-        What partial and unlabelled rows count against |W|^2 / 2; "cv" searches {0.001 ... 10}.
+        What partial and unlabelled rows count against W; "cv" searches {0.001 ... 10}.
     k : int, default=8
         Neighbours of a row. Where there are fewer rows than neighbours, all of them are.
     alpha : float, default=0.95
