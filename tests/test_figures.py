@@ -1,25 +1,17 @@
 """Every measured figure in README.md and docs/ is what a record of benchmarks/results/ holds."""
 
-import importlib.util
 import json
 import re
 from pathlib import Path
 
 import pytest
+import tables
+from tables_common import TABLES, against_paper
+from tables_speed import timed
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-TABLES = load("tables")
-PAGES = [str(path.relative_to(ROOT)) for path in TABLES.pages()]
+PAGES = [str(path.relative_to(ROOT)) for path in tables.pages()]
 UNITS = r"%|s|ms|seconds|times|points|GB|GiB|GPU-hours|microseconds|TFLOP/s"
 FIGURE = re.compile(
     rf"(?<![\w.,])\d[\d,]*\.\d+(?: (?:{UNITS})(?![\w]))?|\d[\d,]* (?:{UNITS})(?![\w])"
@@ -58,7 +50,7 @@ def at_epoch(row, epoch):
 
 
 def published(row):
-    return TABLES.against_paper()[row, "cifar10", 0.1, 0.5]["paper_mean"]
+    return against_paper()[row, "cifar10", 0.1, 0.5]["paper_mean"]
 
 
 def demo_seconds():
@@ -70,7 +62,7 @@ def demo_seconds():
 # What the text says of measurements, outside of the tables, with the record that says so.
 MEASURED = {
     "README.md": {"403 s": lambda: f"{of_long_run('summary', 'seconds'):.0f} s"},
-    "docs/speed.md": {"6.07 ms": lambda: f"{TABLES.timed('concont')['step_ms']:.2f} ms"},
+    "docs/speed.md": {"6.07 ms": lambda: f"{timed('concont')['step_ms']:.2f} ms"},
     "docs/results.md": {
         "53 s": lambda: f"{demo_seconds():.0f} s",
         "4.8 points": lambda: f"{lead('cifar10', 'cifar10+vanilla', 2):.1f} points",
@@ -98,7 +90,7 @@ OTHER = {
 
 def text_of(page):
     """A page without its marked tables, code and links' targets."""
-    text = TABLES.MARKED.sub("", (ROOT / page).read_text("utf-8"))
+    text = tables.MARKED.sub("", (ROOT / page).read_text("utf-8"))
     text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     return re.sub(r"`[^`]*`|\]\([^)]*\)", " ", " ".join(text.split()))
 
@@ -106,7 +98,7 @@ def text_of(page):
 @pytest.mark.parametrize("page", PAGES)
 def test_every_table_of_measurements_is_as_recorded(page):
     text = (ROOT / page).read_text("utf-8")
-    assert TABLES.fill(text) == text, "run `python benchmarks/tables.py`"
+    assert tables.fill(text) == text, "run `python benchmarks/tables.py`"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -120,17 +112,17 @@ def test_every_figure_in_the_text_is_as_recorded(page):
 
 
 def test_the_pages_of_results_hold_every_table():
-    named = {page: TABLES.MARKED.findall((ROOT / page).read_text("utf-8")) for page in PAGES}
+    named = {page: tables.MARKED.findall((ROOT / page).read_text("utf-8")) for page in PAGES}
     on = {page: [name for _, name, _ in found] for page, found in named.items() if found}
     assert set(on) == {"README.md", "docs/results.md"}
-    assert sorted(on["docs/results.md"]) == sorted(TABLES.TABLES)
+    assert sorted(on["docs/results.md"]) == sorted(TABLES)
 
 
 def test_a_wrong_figure_is_put_right():
     page = (ROOT / "docs" / "results.md").read_text("utf-8")
     wrong = page.replace("| SSPL | 51.97 ± 0.71 |", "| SSPL | 53.97 ± 0.71 |")
     assert wrong != page
-    assert TABLES.fill(wrong) == page
+    assert tables.fill(wrong) == page
 
 
 def test_every_record_is_named_on_the_page_of_results():
