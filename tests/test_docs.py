@@ -24,6 +24,13 @@ PAGES = [
 PUBLIC = [name for name in concont.__all__ if name not in ("__version__", "classic", "Run")]
 NAMES = {**{name: getattr(concont, name) for name in PUBLIC}, "gist": concont.classic.gist}
 
+# Fields without a comment beside them; let there be no more.
+UNDESCRIBED = {
+    *("name", "branches", "part_loss", "part_mean", "pseudo", "balance", "selection", "queue"),
+    *("threshold", "threshold_lower", "threshold_upper", "threshold_rate"),
+    *("repr_weight", "temperature", "prototype_momentum"),
+}
+
 
 @pytest.fixture(scope="module")
 def reference():
@@ -100,6 +107,7 @@ def test_the_reference_of_settings_has_every_setting_with_its_default(reference)
         assert {s.key for s in [*shared, *own]} == set(settings)
         for setting in [*shared, *own]:
             assert setting.kind
+            assert setting.description or setting.key.split(".")[1] in UNDESCRIBED, setting.key
             if setting.key != "data.unlabeled":  # null, which each method fills in its own way
                 value = settings[setting.key]
                 assert setting.default == reference.describe_value(value), setting.key
@@ -112,9 +120,13 @@ def test_a_setting_is_described_by_the_comment_beside_it(cls, reference):
     described = reference.comments_of(cls)
     assert set(described) <= {field.name for field in fields(cls)}
     for name, text in described.items():
-        assert re.search(
-            rf"^    {name}: [^#\n]*{'  # ' + re.escape(text) if text else '$'}", body, re.M
+        quoted = re.escape(text)
+        beside, above = (
+            rf"    {name}: [^#\n]*  # {quoted}$",
+            rf"    # {quoted}\n    {name}: [^#\n]*$",
         )
+        plain = rf"    {name}: [^#\n]*$"
+        assert re.search(rf"^(?:{beside}|{above})" if text else f"^{plain}", body, re.M), name
 
 
 @pytest.mark.parametrize(

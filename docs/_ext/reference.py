@@ -42,13 +42,19 @@ class Setting:
 
 
 def comments_of(cls: type) -> dict[str, str]:
-    """The comment beside each field, from the source: a dataclass does not know it."""
+    """The comment beside each field, or above it, from the source: a dataclass knows neither."""
     source = textwrap.dedent(inspect.getsource(cls))
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    by_line = {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
+    beside, above = {}, {}
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            alone = token.line.lstrip().startswith("#")
+            (above if alone else beside)[token.start[0]] = token.string.lstrip("# ")
     (body,) = (node.body for node in ast.parse(source).body)
     named = (node for node in body if isinstance(node, ast.AnnAssign))
-    return {node.target.id: by_line.get(node.end_lineno, "") for node in named}
+    return {
+        node.target.id: beside.get(node.end_lineno) or above.get(node.lineno - 1, "")
+        for node in named
+    }
 
 
 def describe_type(hint: Any) -> str:

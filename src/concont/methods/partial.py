@@ -12,7 +12,7 @@ class Partial(Simple):
     """Eq. 1 and nothing else."""
 
     name: Literal["partial"] = "partial"
-    part_mean: Literal["batch", "partial"] = "batch"
+    part_mean: Literal["batch", "partial"] = "batch"  # over which rows the loss is averaged
 
     views = ("weak",)
 
