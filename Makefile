@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all quick lint types layers lock wheel clean
+.PHONY: demo test test-all quick lint types layers docs lock wheel clean
 
 demo: $(READY)
 	$(BIN)/concont demo
@@ -27,6 +27,10 @@ types: $(READY)
 
 layers: $(READY)
 	$(BIN)/lint-imports
+
+# The site, in build/docs/index.html; warnings are errors.
+docs: $(READY)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 
 # The environment: ranges from pyproject.toml, versions from constraints.txt.
 $(READY): pyproject.toml constraints.txt

@@ -47,6 +47,5 @@ def test_every_public_name_is_there():
         _ = concont.nosuch
 
 
-def test_the_readme_is_short_and_the_licence_is_there():
-    assert len((ROOT / "README.md").read_text().splitlines()) < 150
+def test_the_licence_is_there():
     assert "MIT" in (ROOT / "LICENSE").read_text()

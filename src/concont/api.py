@@ -96,9 +96,34 @@ def train(
 ) -> Run:
     """Train and return the finished run.
 
-    config: settings, nested plain values such as `{"train": {"epochs": 5}}` laid over the
-    recipe of their data, or the name or path of a recipe. data: own arrays by the names of an
-    `.npz`. model: own network that returns features (B, dim). out: the run folder, new.
+    Parameters
+    ----------
+    config : Settings, mapping or str
+        Nested plain values such as `{"train": {"epochs": 5}}`, laid over the recipe of their data
+        or the one that their key `recipe` names; a recipe's name or path; or complete settings.
+    data : mapping of arrays, optional
+        Own arrays by the names of an `.npz`: `x_train`, and `candidates` or `y_train`.
+    model : nn.Module, optional
+        An own network that turns images (B, channels, H, W) into features (B, dim).
+    out : str or Path, optional
+        The run folder, new; by default a dated one under `runs/`.
+
+    Returns
+    -------
+    Run
+        With its folder, its settings, its summary, and what it takes to predict.
+
+    References
+    ----------
+    .. [1] "Controller-Guided Partial Label Consistency Regularization with Unlabeled Data",
+       AAAI 2024, https://doi.org/10.1609/aaai.v38i14.29484: what is trained by default.
+
+    Examples
+    --------
+    >>> import concont
+    >>> config = {"recipe": "digits", "train": {"epochs": 1, "device": "cpu"}}
+    >>> concont.train(config, out="first").summary["steps"]
+    22
     """
     if isinstance(config, str):
         settings = resolve({}, recipe=config)
@@ -119,7 +144,30 @@ def train(
 
 
 def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = None) -> Run:
-    """Read a finished run back; `model` is the own network it was trained with, if any."""
+    """Read a finished run back from its folder.
+
+    Parameters
+    ----------
+    path : str or Path
+        The run folder.
+    device : {"auto", "cpu", "cuda"}
+        Where to predict; `auto` is a GPU where there is one.
+    model : nn.Module, optional
+        The own network that it was trained with, if any; its weights are replaced.
+
+    Returns
+    -------
+    Run
+        The same that `train` returned.
+
+    Examples
+    --------
+    >>> import concont, numpy as np
+    >>> config = {"recipe": "digits", "train": {"epochs": 1, "device": "cpu"}}
+    >>> path = concont.train(config, out="second").path
+    >>> concont.load(path).predict_proba(np.zeros((2, 8, 8), dtype=np.uint8)).shape
+    (2, 10)
+    """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

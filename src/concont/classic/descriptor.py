@@ -25,9 +25,9 @@ AT_ONCE = {"cpu": 2**17, "cuda": 2**23}  # pixels, border included: 8 MiB for a 
 def gist(
     images: NDArray[np.uint8], *, size: int = 32, device: str = "auto", block: int | None = None
 ) -> NDArray[np.float32]:
-    """The GIST descriptor (N, 512) of images, N x H x W or N x H x W x 3, uint8.
+    """Describe the texture of images by 512 numbers each: GIST [1]_, after its authors' LMgist.
 
-    After Oliva and Torralba's LMgist. An image becomes grey (the mean of its channels), is
+    An image becomes grey (the mean of its channels), is
     resized to size x size where it has another size (bilinear, antialiased, not cropped),
     stretched to [0, 255], evened out in its local contrast, and filtered by 32 Gabor filters;
     a number is the mean magnitude of one filter's response in one of 4 x 4 blocks. An image of
@@ -37,8 +37,33 @@ def gist(
     down the first column, then the second, as LMgist stores them. Filters are laid out for the
     image with its border: their `n` is size + 64. All is computed as float64.
 
-    size: a multiple of 4. block: images at once; None takes as many as have `AT_ONCE` pixels.
-    An image takes some 64 bytes for each of its (size + 64)^2 pixels.
+    Parameters
+    ----------
+    images : array (N, H, W) or (N, H, W, 3), uint8
+        Grey or colour.
+    size : int
+        The side to which images are resized, a multiple of 4.
+    device : {"auto", "cpu", "cuda"}
+        Where to compute; `auto` is a GPU where there is one.
+    block : int, optional
+        Images at once; by default as many as have `AT_ONCE` pixels. An image takes some 64 bytes
+        for each of its (size + 64)^2 pixels.
+
+    Returns
+    -------
+    array (N, 512), float32
+        What `SSPLClassifier` and `PARMClassifier` take as rows.
+
+    References
+    ----------
+    .. [1] A. Oliva and A. Torralba, "Modeling the Shape of the Scene: A Holistic Representation
+       of the Spatial Envelope", International Journal of Computer Vision, 2001.
+
+    Examples
+    --------
+    >>> import concont, numpy as np
+    >>> concont.classic.gist(np.eye(32, dtype=np.uint8)[None]).shape
+    (1, 512)
     """
     array = check_images(np.asarray(images), "images", "gist")
     if size < BLOCKS or size % BLOCKS:

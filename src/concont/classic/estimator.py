@@ -22,8 +22,22 @@ FLOATS = (np.float64, np.float32)  # kept as given; anything else becomes the fi
 class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier of rows of features that learns from candidate sets.
 
-    device: `cpu`, `cuda`, or `auto`, a GPU where there is one.
+    Parameters
+    ----------
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where to compute; `auto` is a GPU where there is one.
 
+    Attributes
+    ----------
+    classes_ : ndarray (C,)
+        The classes: 0 to C - 1 where `fit` was given candidate sets.
+    labels_ : ndarray (N,)
+        The class of each training row: its candidate set, resolved.
+    n_features_in_ : int
+        D, the features of a row.
+
+    Notes
+    -----
     A subclass gives `_fit` and `_scores`. What it keeps of the training rows it keeps as NumPy
     arrays, and takes them to the device with `_tensor` when it needs them: a fitted classifier
     can then be saved on a machine with a GPU and loaded on one without.
@@ -37,11 +51,21 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn from rows X (N, D) and the candidate sets y of each.
+        """Learn from rows and the candidate sets of each.
 
-        y (N, C) bool, or 0 and 1: a row that is all true is unlabelled, and one without any is
-        refused; classes are then 0 to C - 1. Or y (N,): plain labels, each a set of one. There -1
-        is a class like any other, not an unlabelled row.
+        Parameters
+        ----------
+        X : array (N, D), float
+            Rows of features.
+        y : array (N, C), bool or 0 and 1
+            Candidate sets: a row that is all true is unlabelled, and one without any is refused;
+            classes are then 0 to C - 1. Or (N,): plain labels, each a set of one, where -1 is a
+            class like any other and not an unlabelled row.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
         """
         shape = np.asarray(y).shape
         matrix = len(shape) == 2 and shape[1] > 1
@@ -55,13 +79,35 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The class (N,) of each row of X (N, D)."""
+        """Give the class of each row.
+
+        Parameters
+        ----------
+        X : array (N, D), float
+            Rows of features.
+
+        Returns
+        -------
+        ndarray (N,)
+            Of `classes_`.
+        """
         best = self._checked_scores(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """How much speaks for each class (N, C); with two classes, for the second (N,)."""
+        """Give how much speaks for each class.
+
+        Parameters
+        ----------
+        X : array (N, D), float
+            Rows of features.
+
+        Returns
+        -------
+        ndarray (N, C)
+            The highest wins. With two classes (N,): what speaks for the second.
+        """
         scores = self._checked_scores(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 

@@ -48,12 +48,12 @@ class Sspl(Classic):
 
     name: Literal["sspl"] = "sspl"
     size: Side = 32  # of the images that GIST sees
-    k: Neighbours = 10
-    alpha: Share = 0.7
-    beta: Share = 0.25
-    r: Share = 0.7
-    rounds: AtLeastOne = 100
-    tolerance: NonNegative = 1e-4
+    k: Neighbours = 10  # neighbours of a row
+    alpha: Share = 0.7  # how far labels go from partial rows in a round
+    beta: Share = 0.25  # the same from unlabelled rows
+    r: Share = 0.7  # the partial neighbours' part in a prediction
+    rounds: AtLeastOne = 100  # of spreading, at most
+    tolerance: NonNegative = 1e-4  # a change of all labels at which rounds end
 
     learned = ("classes_", "n_features_in_", "_rows", "_label", "_partial")
 
@@ -71,14 +71,14 @@ class Parm(Classic):
 
     name: Literal["parm"] = "parm"
     size: Side = 32  # of the images that GIST sees
-    lam: Positive | Literal["cv"] = 1.0
-    mu: Positive | Literal["cv"] = 1.0
-    k: AtLeastOne = 8
-    alpha: Share = 0.95
-    gamma: Positive = 0.01
-    rounds: AtLeastOne = 5
-    tolerance: Positive = 1e-3
-    max_steps: AtLeastOne = 1000
+    lam: Positive | Literal["cv"] = 1.0  # what partial rows count
+    mu: Positive | Literal["cv"] = 1.0  # what unlabelled rows count
+    k: AtLeastOne = 8  # neighbours of a row
+    alpha: Share = 0.95  # the neighbours' part in a row's label
+    gamma: Positive = 0.01  # how firmly soft labels are tied to those of neighbours
+    rounds: AtLeastOne = 5  # of machine and soft labels in turn
+    tolerance: Positive = 1e-3  # a machine's gap, as a share of its gain
+    max_steps: AtLeastOne = 1000  # of a machine
 
     learned = ("classes_", "n_features_in_", "coef_")
 

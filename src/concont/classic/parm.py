@@ -39,28 +39,60 @@ class UninformativeWarning(UserWarning):
 
 
 class PARMClassifier(CandidateClassifier):
-    """Partial label learning with unlabelled rows by a maximum margin (Wang and Zhang, 2020).
+    """Semi-supervised partial label learning by a maximum margin, PARM [1]_.
 
-    lam, mu: what the partial and the unlabelled rows count against |W|^2 / 2, or "cv" to search
-    {0.001 ... 10}. k: neighbours of a row. alpha: how much of a row's label comes from them in a
-    round of spreading. gamma: how firmly an unlabelled row's soft label is tied to those of its
-    neighbours. rounds: of machine and soft labels in turn. tolerance: the machine's gap, as a
-    share of what it gains over W = 0; after max_steps steps it warns instead. device: `cpu`,
-    `cuda`, or `auto`, a GPU where there is one. random_state: of the folds.
+    Labels spread among the rows with a candidate set; then a linear machine (confidence-weighted
+    Crammer-Singer, without a bias) and the soft labels of the unlabelled rows are fitted in turn.
+    Distances are those of rows scaled to length 1; the machine sees the rows as given.
 
-    Distances are those of rows scaled to length 1; the machine, which has no bias, sees the rows
-    as given. Where there are fewer rows than neighbours, all of them are.
+    Parameters
+    ----------
+    lam, mu : float or "cv", default=1.0
+        What partial and unlabelled rows count against W; "cv" searches {0.001 ... 10}.
+    k : int, default=8
+        Neighbours of a row. Where there are fewer rows than neighbours, all of them are.
+    alpha : float, default=0.95
+        How much of a row's label comes from its neighbours in a round of spreading.
+    gamma : float, default=0.01
+        How firmly an unlabelled row's soft label is tied to those of its neighbours.
+    rounds : int, default=5
+        Of machine and soft labels in turn.
+    tolerance, max_steps : float, default=1e-3, and int, default=1000
+        A machine ends when its gap to the optimum is that share of what it gained; or it warns.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where to compute; `auto` is a GPU where there is one.
+    random_state : int or RandomState, optional
+        Of the folds in a search.
 
-    The search holds out each fifth of the partial rows and never sees a true label: a prediction
-    inside a held-out candidate set counts 1 over the set's size, one outside counts 0. For sets
-    that hold wrong labels by chance this grows with the accuracy, and it counts small sets, which
-    say more, for more. Among equals the smallest lam and mu win; without unlabelled rows mu has
-    no meaning and is not searched.
+    Attributes
+    ----------
+    coef_ : ndarray (C, D)
+        The weights W of the linear machine.
+    distribution_, labels_ : ndarray (N, C), ndarray (N,)
+        The soft label of each training row, and its likeliest class: the set, resolved.
+    lam_, mu_ : float
+        As given, or as chosen by the search.
+    gain_, gap_, steps_ : float, float, int
+        How far the last machine is below the objective of W = 0, above its optimum; all steps.
 
-    After `fit`: `coef_` (C, D); `distribution_` (N, C), the soft label of each training row, and
-    `labels_` (N,), its likeliest class; `lam_`, `mu_`: what was chosen. Of the last machine:
-    `gain_`, how far its objective is below that of W = 0, and `gap_`, how far it can at most be
-    above the optimum; `steps_`: of all rounds' machines.
+    Notes
+    -----
+    The search holds out each fifth of the partial rows and sees no true label: a prediction inside
+    a held-out candidate set counts 1 over the set's size. Among equals the smallest lam and mu
+    win. Where most soft labels have no majority the best W is 0; `fit` then warns.
+
+    References
+    ----------
+    .. [1] W. Wang and M.-L. Zhang, "Semi-Supervised Partial Label Learning via Confidence-Rated
+       Margin Maximization", NeurIPS 2020.
+
+    Examples
+    --------
+    >>> from concont import PARMClassifier
+    >>> X = [[1.0, 0.0], [0.9, 0.1], [0.8, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 0.8]]
+    >>> sets = [[1, 0, 0], [1, 0, 1], [1, 1, 1], [0, 1, 0], [0, 1, 1], [1, 1, 1]]
+    >>> PARMClassifier(k=2, device="cpu").fit(X, sets).predict([[0.7, 0.2], [0.3, 0.9]])
+    array([0, 1])
     """
 
     coef_: NDArray[Any]

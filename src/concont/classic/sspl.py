@@ -20,18 +20,63 @@ from concont.classic.graph import (
 
 
 class SSPLClassifier(CandidateClassifier):
-    """Semi-supervised partial label learning by propagation (Wang, Li and Zhou, 2019).
+    """Semi-supervised partial label learning by propagation, SSPL [1]_.
 
-    k: neighbours of a row in each graph; among its own kind itself is one of them. alpha, beta:
-    how far a round goes along the graphs from partial and from unlabelled rows, beta growing
-    over the first half of the `rounds`, which end early when one changes the labels of all rows
-    by less than `tolerance` (Frobenius norm). r: the partial neighbours' part in a prediction.
-    Where there are fewer rows than neighbours, all of them are; without unlabelled rows the
-    partial ones count in full, r = 1. A row's length says nothing: all are scaled to 1. device:
-    `cpu`, `cuda`, or `auto`, a GPU where there is one.
+    Labels spread over graphs of nearest neighbours, inside and between the rows with a candidate
+    set and those without, and never leave a set. A new row gets the class whose members among
+    its neighbours make it up best. A row's length says nothing: all are scaled to 1.
 
-    After `fit`: `distribution_` (N, C) over the classes of each training row and `labels_` (N,),
-    its likeliest class; `n_iter_` rounds were made.
+    Parameters
+    ----------
+    k : int, default=10
+        Neighbours of a row in each graph; among its own kind itself is one of them. Where there
+        are fewer rows than neighbours, all of them are.
+    alpha : float, default=0.7
+        How far a round goes along the graphs from partial rows, from 0 to 1.
+    beta : float, default=0.25
+        The same from unlabelled rows; reached over the first half of the rounds.
+    r : float, default=0.7
+        The partial neighbours' part in a prediction. Without unlabelled rows it is 1.
+    rounds : int, default=100
+        How often labels spread at most.
+    tolerance : float, default=1e-4
+        Rounds end when one changes the labels of all rows by less (Frobenius norm).
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where to compute; `auto` is a GPU where there is one.
+
+    Attributes
+    ----------
+    classes_ : ndarray (C,)
+        The classes: 0 to C - 1 where `fit` was given candidate sets.
+    distribution_ : ndarray (N, C)
+        How much of each class every training row has, inside its candidate set.
+    labels_ : ndarray (N,)
+        The likeliest class of each training row: its candidate set, resolved.
+    n_iter_ : int
+        How many rounds were made.
+    n_features_in_ : int
+        D, the features of a row.
+
+    See Also
+    --------
+    concont.PARMClassifier : A linear classifier from the same kind of sets.
+
+    References
+    ----------
+    .. [1] Q.-W. Wang, Y.-F. Li and Z.-H. Zhou, "Partial Label Learning with Unlabeled Data",
+       IJCAI 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from concont import SSPLClassifier
+    >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.8, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 0.8]])
+    >>> sets = np.array([[1, 0, 1], [1, 1, 0], [1, 1, 1], [0, 1, 1], [1, 1, 0], [1, 1, 1]])
+    >>> model = SSPLClassifier(k=3, device="cpu").fit(X, sets)  # rows 2 and 5 are unlabelled
+    >>> model.labels_
+    array([0, 0, 0, 1, 1, 1])
+    >>> model.predict([[0.7, 0.2], [0.3, 0.9]])
+    array([0, 1])
     """
 
     distribution_: NDArray[Any]

@@ -13,10 +13,46 @@ NEVER = -1  # an image none of whose pseudo-labels has passed yet
 
 
 class AdaptiveThresholds:
-    """One confidence threshold a class; strong classes rise, weak ones fall.
+    """One confidence threshold a class: strong classes rise, weak ones fall (Eqs. 7, 8 [1]_).
 
-    Starts at `initial` and stays in [lower, upper]; `rate` is the paper's gamma. `values` (C,)
-    may be given to go on from, and is then updated in place.
+    After a step in which s_j rows with pseudo-label j were confident, s' of all classes together
+    and s_mean on average::
+
+        tau_j = clamp(tau_j - rate * (s_mean - s_j) / s', lower, upper)
+
+    So a class that few rows pass as becomes easier to pass as, and all take part in learning.
+
+    Parameters
+    ----------
+    num_classes : int
+        C.
+    initial : float
+        Every threshold at the start, from `lower` to `upper`.
+    lower, upper : float
+        Bounds that no threshold leaves.
+    rate : float
+        How fast they move; the paper's gamma.
+    values : Tensor (C,), optional
+        Thresholds to go on from; they are then updated in place.
+
+    Attributes
+    ----------
+    values : Tensor (C,)
+        The thresholds.
+
+    References
+    ----------
+    .. [1] "Controller-Guided Partial Label Consistency Regularization with Unlabeled Data",
+       AAAI 2024, https://doi.org/10.1609/aaai.v38i14.29484
+
+    Examples
+    --------
+    >>> import torch
+    >>> from concont import AdaptiveThresholds
+    >>> thresholds = AdaptiveThresholds(3, initial=0.8, lower=0.5, upper=0.95, rate=0.3)
+    >>> thresholds.update(torch.tensor([0, 0, 1]), confident=torch.tensor([True, True, False]))
+    >>> thresholds.values
+    tensor([0.9500, 0.7000, 0.7000])
     """
 
     def __init__(

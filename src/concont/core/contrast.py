@@ -65,10 +65,46 @@ def contrast_masks(
     key_valid: Tensor,
     own_key: Tensor,
 ) -> Masks:
-    """The positive and the negative keys of each anchor, two disjoint (B, K) bool masks.
+    """Which keys pull each anchor and which push it: P and N in Eq. 4 [1]_.
 
-    pseudo_labels, confident (B,) of the anchors; key_labels, key_confident, key_valid (K,) of
-    the keys; own_key (B,) the column of an anchor's own key. An invalid key is in neither.
+    With the paper's strategy, `ours`, confident keys with the anchor's pseudo-label pull if the
+    anchor is confident, its own key always does, keys with another pseudo-label push, and the
+    rest takes no part. The others are those of the paper's Table 6.
+
+    Parameters
+    ----------
+    strategy : {"ours", "hcp", "hcpn", "supcon", "unsupcon", "true"}
+        `hcp`: as ours, and the rest pushes, too. `hcpn`: only the confident take part. `supcon`:
+        equal labels pull and others push, confident or not. `unsupcon`: the own key pulls, all
+        others push. `true`: `supcon` for true labels given in place of pseudo-labels.
+    pseudo_labels, confident : Tensor (B,)
+        Of the anchors: their labels, and whether they are sure of them.
+    key_labels, key_confident : Tensor (K,)
+        The same of the keys.
+    key_valid : Tensor (K,), bool
+        An invalid key, such as an empty place in a queue, is in neither mask.
+    own_key : Tensor (B,)
+        The column of each anchor's own key: another view of the same image.
+
+    Returns
+    -------
+    positive, negative : Tensor (B, K), bool
+        Disjoint.
+
+    References
+    ----------
+    .. [1] "Controller-Guided Partial Label Consistency Regularization with Unlabeled Data",
+       AAAI 2024, https://doi.org/10.1609/aaai.v38i14.29484
+
+    Examples
+    --------
+    >>> import torch
+    >>> from concont import contrast_masks
+    >>> labels, sure = torch.tensor([0, 0, 0, 1]), torch.tensor([True, True, False, True])
+    >>> own, valid = torch.arange(4), torch.ones(4, dtype=torch.bool)
+    >>> pulls, pushes = contrast_masks("ours", labels, sure, labels, sure, valid, own)
+    >>> pulls[0].tolist(), pushes[0].tolist()
+    ([True, True, False, False], [False, False, False, True])
     """
     if strategy not in SELECTIONS:
         raise ValueError(f"unknown selection {strategy!r}; there are {', '.join(SELECTIONS)}")

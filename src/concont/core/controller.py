@@ -13,10 +13,46 @@ from concont.types import State
 def partial_confidence(
     probs: Tensor, candidates: Tensor, weights: tuple[float, float, float] = (1.0, 1.0, 1.0)
 ) -> tuple[Tensor, Tensor]:
-    """Eq. 2: the p-score (B,) of each row and its pseudo-label (B,), always a candidate.
+    """The p-score of each row and its pseudo-label: the likeliest candidate (Eq. 2 [1]_).
 
-    probs (B, C) rows of a distribution; candidates (B, C) bool; weights of the three terms.
-    Scores are not probabilities: a row with a single candidate has at least 2.
+    With probabilities f, the candidate set y of n labels out of C, and m = sum_j y_j f_j, the mass
+    inside the set, the p-score is the weighted sum of three terms::
+
+        p1 = 1 / n                                            # how much the set says
+        p2 = (largest - second largest of f inside y) / m     # how far the pseudo-label leads
+        p3 = (1 - m) / (C - n)                                # what falls outside the set
+
+    p2 is 0 where m is 0, and p3 is 0 where every class is a candidate. Scores are not
+    probabilities: a row with a single candidate has at least 2.
+
+    Parameters
+    ----------
+    probs : Tensor (B, C), float
+        Rows of a distribution over the classes.
+    candidates : Tensor (B, C), bool
+        The candidate sets, at least one class a row; all true where a row is unlabelled.
+    weights : tuple of three floats
+        Of p1, p2 and p3.
+
+    Returns
+    -------
+    score : Tensor (B,)
+        The p-scores. A row counts as confident where its score reaches a threshold.
+    pseudo_labels : Tensor (B,), int64
+        Always one of the candidates.
+
+    References
+    ----------
+    .. [1] "Controller-Guided Partial Label Consistency Regularization with Unlabeled Data",
+       AAAI 2024, https://doi.org/10.1609/aaai.v38i14.29484
+
+    Examples
+    --------
+    >>> import torch
+    >>> from concont import partial_confidence
+    >>> probs = torch.tensor([[0.7, 0.2, 0.1]])
+    >>> partial_confidence(probs, torch.tensor([[False, True, True]]))
+    (tensor([1.5333]), tensor([1]))
     """
     n_classes = candidates.shape[1]
     n_candidates = candidates.sum(dim=1).to(probs.dtype)  # (B,)

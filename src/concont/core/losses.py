@@ -7,10 +7,38 @@ from torch import Tensor
 
 
 def partial_cross_entropy(logits: Tensor, candidates: Tensor) -> Tensor:
-    """Eq. 1: `-log` of the probability that falls on the candidate set, a row (B,).
+    """Minus the logarithm of the probability that falls on the candidate set, a row (Eq. 1 [1]_).
 
-    logits (B, C) float; candidates (B, C) bool, at least one a row. Exactly 0, with gradient 0,
-    where every class is a candidate.
+    With f = softmax(logits) and the candidate set y, a row of 0 and 1::
+
+        loss = -log(sum_j y_j f_j)
+
+    Computed as a difference of log-sums, so that neither certainty nor underflow costs accuracy.
+
+    Parameters
+    ----------
+    logits : Tensor (B, C), float
+        Scores of the classes.
+    candidates : Tensor (B, C), bool
+        The candidate sets, at least one class a row.
+
+    Returns
+    -------
+    Tensor (B,)
+        Exactly 0, with gradient 0, where every class is a candidate: an unlabelled row.
+
+    References
+    ----------
+    .. [1] "Controller-Guided Partial Label Consistency Regularization with Unlabeled Data",
+       AAAI 2024, https://doi.org/10.1609/aaai.v38i14.29484
+
+    Examples
+    --------
+    >>> import torch
+    >>> from concont import partial_cross_entropy
+    >>> sets = torch.tensor([[True, False, False], [True, True, False], [True, True, True]])
+    >>> partial_cross_entropy(torch.zeros(3, 3), sets)
+    tensor([1.0986, 0.4055, 0.0000])
     """
     everything = candidates.all(dim=1)  # (B,) unlabelled rows
     inside = logits.masked_fill(~candidates, -torch.inf).logsumexp(dim=1)
@@ -54,10 +82,42 @@ def consistency_loss(logits: Tensor, target: Tensor, confident: Tensor) -> Tenso
 def contrastive_loss(
     queries: Tensor, keys: Tensor, positive: Tensor, negative: Tensor, temperature: float
 ) -> Tensor:
-    """Eq. 4: mean over an anchor's positives of their log-ratio, (B,); 0 without positives.
+    """How far each query is from its positive keys, compared with the negative ones (Eq. 4 [1]_).
 
-    queries (B, D) and keys (K, D) unit rows; positive and negative (B, K) bool, disjoint. The
-    denominator holds positives and negatives; every other pair takes no part.
+    For a query z with positives P, negatives N and temperature t::
+
+        loss = -mean_{p in P} log( exp(z.p / t) / sum_{k in P or N} exp(z.k / t) )
+
+    A key that is neither positive nor negative takes no part.
+
+    Parameters
+    ----------
+    queries : Tensor (B, D), float
+        Rows of length 1: one an image, also called anchors.
+    keys : Tensor (K, D), float
+        Rows of length 1: what queries are compared with.
+    positive, negative : Tensor (B, K), bool
+        Which keys pull a query and which push it, disjoint: see `contrast_masks`.
+    temperature : float
+        The smaller, the more the nearest keys count.
+
+    Returns
+    -------
+    Tensor (B,)
+        0 for a query without positives.
+
+    References
+    ----------
+    .. [1] "Controller-Guided Partial Label Consistency Regularization with Unlabeled Data",
+       AAAI 2024, https://doi.org/10.1609/aaai.v38i14.29484
+
+    Examples
+    --------
+    >>> import torch
+    >>> from concont import contrastive_loss
+    >>> keys, positive = torch.eye(2), torch.tensor([[True, False]])
+    >>> contrastive_loss(keys[:1], keys, positive, ~positive, temperature=0.5)
+    tensor([0.1269])
     """
     similarity = queries @ keys.T / temperature  # (B, K)
     n_positive = positive.sum(dim=1)  # (B,)

@@ -12,7 +12,7 @@ class Partial(MethodDefaults):
     """Eq. 1 and nothing else."""
 
     name: Literal["partial"] = "partial"
-    part_mean: Literal["batch", "partial"] = "batch"
+    part_mean: Literal["batch", "partial"] = "batch"  # over which rows the loss is averaged
 
     views = ("weak",)
 

@@ -49,8 +49,8 @@ NAMED_SOURCES = ("digits", "cifar10", "cifar100", "svhn", "fashion-mnist")
 class Data:
     """Which images, and which of them keep which candidate set."""
 
-    source: str = ""
-    root: str | None = None
+    source: str = ""  # a name of `concont datasets`, or a file
+    root: str | None = None  # folder of named sources
     labeled: float | None = None  # share up to 1, or a count from 2 on; None: all that are known
     ambiguity: Fraction | None = None  # q: chance that a wrong label joins the set; None: 0
     unlabeled: bool | None = None  # keep the other images, without labels; None: the method's way
@@ -73,10 +73,10 @@ class View:
 
     crop: Span = (1.0, 1.0)  # area kept by the random resized crop
     ratio: Span = (3 / 4, 4 / 3)  # width : height of the crop
-    operations: tuple[Operation, ...] = ()
+    operations: tuple[Operation, ...] = ()  # of RandAugment, to draw from
     draws: Count = 0  # operations an image, with replacement
     rotate: NonNegative = 30.0  # degrees, either way
-    shear: NonNegative = 0.3
+    shear: NonNegative = 0.3  # at most, either way
     translate: Share = 0.3  # of the size
     enhance: Span = (0.1, 1.9)  # factor of color, contrast, brightness, sharpness
     posterize: Span = (4.0, 8.0)  # bits kept
@@ -84,8 +84,8 @@ class View:
     cutout: Span = (0.0, 0.0)  # side of the grey square in pixels
     pad: Count = 0  # instead of a crop: moved by up to so many pixels, the border reflected
     jitter: Jitter = (0.0, 0.0, 0.0, 0.0)  # of brightness, contrast, saturation; hue in turns
-    jitter_chance: Share = 0.8
-    grey_chance: Share = 0.0
+    jitter_chance: Share = 0.8  # of the images that get jitter
+    grey_chance: Share = 0.0  # of the images that lose their colour
     policy: Literal["random", "cifar10", "svhn"] = "random"  # AutoAugment's, for `operations`
 
     def __post_init__(self) -> None:
@@ -139,7 +139,7 @@ NAMED_VIEWS = {"weak": WEAK_VARIANTS, "strong": STRONG_VARIANTS | POLICY_VARIANT
 class Views:
     """The weak and the strong view; `flip` holds for both."""
 
-    flip: bool = True
+    flip: bool = True  # mirror with probability 1/2
     weak: View = View(crop=(0.5, 1.0))
     strong: View = STRONG_VARIANTS["measured"]
 
@@ -165,11 +165,11 @@ class Optimizer:
     cosine: to 0; steps: a tenth at a half and at three quarters; halving: five times, smoothly.
     """
 
-    lr: Positive = 0.01
-    momentum: Fraction = 0.9
-    weight_decay: NonNegative = 1e-3
-    nesterov: bool = False
-    schedule: Literal["cosine", "steps", "halving", "constant"] = "cosine"
+    lr: Positive = 0.01  # learning rate at the start, or after the warm-up
+    momentum: Fraction = 0.9  # of the gradient's running mean
+    weight_decay: NonNegative = 1e-3  # on all weights
+    nesterov: bool = False  # look ahead along the momentum
+    schedule: Literal["cosine", "steps", "halving", "constant"] = "cosine"  # of the rate, as above
     warmup: Fraction = 0.0  # share of the run over which the rate rises from 0
 
     def __post_init__(self) -> None:
@@ -181,16 +181,16 @@ class Optimizer:
 class Train:
     """Length, batches, and what is written when."""
 
-    epochs: AtLeastOne = 800
-    batch_size: AtLeastOne = 256
+    epochs: AtLeastOne = 800  # passes over the training rows
+    batch_size: AtLeastOne = 256  # rows of a step
     partial_share: Share | None = None  # of each batch; None: one shuffle of all rows
     seed: int = 1  # of weights, order and views
     evaluate_every: AtLeastOne = 1  # epochs
     checkpoint_every: NonNegative = 60.0  # seconds; 0: at every epoch's end
     memory_share: Share = 0.5  # of the free device memory for the images; beyond it they stream
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: Literal["auto", "cpu", "cuda"] = "auto"  # auto: a GPU where there is one
     compile: bool | None = None  # None: on a GPU only
-    deterministic: bool = False
+    deterministic: bool = False  # refuse operations that are not
 
 
 @dataclass(frozen=True)
