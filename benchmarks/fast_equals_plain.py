@@ -32,7 +32,7 @@ def gradient(step, batch, precision):
     for module in modules.values():
         module.mixed = precision == "bfloat16"
         module.to(torch.float64 if precision == "float64" else torch.float32)
-    step.ask(batch).total.backward()
+    step.compute_losses(batch).total.backward()
     found = torch.cat([p.grad.double().flatten() for p in network.parameters()])
     network.zero_grad()
     for name, module in modules.items():
@@ -45,7 +45,7 @@ def errors(eager, fast, run, precision):
     index, images = next(run.feed)
     settings, state = eager.settings, eager.state
     draws = draw(settings.views, settings.deep.views, len(index), state.views)
-    batch = eager.batch(index, eager.see(images, draws))
+    batch = eager.batch(index, eager.render_views(images, draws))
     exact = gradient(eager, batch, "float64")
     ways = {"eager": gradient(eager, batch, precision), "fast": gradient(fast, batch, precision)}
     return {name: ((g - exact).norm() / exact.norm()).item() for name, g in ways.items()}

@@ -17,6 +17,8 @@ class Smooth(MethodDefaults):
     name: Literal["smooth"] = "smooth"
     pace: Share = 0.9
     queue: int = setting(5, shared=True)
+    mode: Literal["plain", "deep"] = "plain"
+    depth: int = setting(3, only_with={"mode": "deep"})
 
     views = ("weak",)
     wants_unlabeled = True

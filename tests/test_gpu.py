@@ -146,7 +146,7 @@ def gradient(step, batch, dtype):
     kept = {name: copy.deepcopy(module.state_dict()) for name, module in modules.items()}
     for module in modules.values():
         module.to(dtype)
-    step.ask(batch).total.backward()
+    step.compute_losses(batch).total.backward()
     found = torch.cat([p.grad.double().flatten() for p in modules["online"].parameters()])
     for name, module in modules.items():
         module.zero_grad()
@@ -161,7 +161,7 @@ def test_the_compiled_gradient_is_as_near_to_float64_as_the_eager_one(resnet_con
     index, (images,) = plan[0].to(GPU), list(ready.data.images.batches(plan[:1]))
     settings = ready.settings
     draws = draw(settings.views, settings.deep.views, len(index), ready.state.views)
-    batch = eager.batch(index, eager.see(images, draws))
+    batch = eager.batch(index, eager.render_views(images, draws))
     exact = gradient(eager, batch, torch.float64)
     ways = [gradient(step, batch, torch.float32) for step in (eager, fast)]
     plain, compiled = ((way - exact).norm() / exact.norm() for way in ways)

@@ -45,6 +45,8 @@ def test_what_it_brings_and_what_belongs_to_the_data_reaches_it(code):
     assert (found.optimizer.lr, found.method.queue) == (0.25, 8192)
     found = resolve(flags, "digits", ["method.pace=0.5"], code=code)
     assert (found.train.batch_size, found.method.queue, found.method.pace) == (32, 1024, 0.5)
+    with pytest.raises(UsageError, match="method.depth has no effect with method.mode plain"):
+        resolve(flags, "digits", ["method.depth=5"], code=code)
     with pytest.raises(UsageError, match="unknown setting method.pase; did you mean pace?"):
         resolve(flags, "digits", ["method.pase=0.5"], code=code)
 
@@ -54,7 +56,7 @@ def test_a_run_of_it_holds_its_place_and_digest_and_its_record_no_place(
 ):
     run = concont.train(config, data=toy_arrays, out=tmp_path / "run")
     plain = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
-    assert list(plain["method"]) == ["name", "digest", "pace", "queue"]
+    assert list(plain["method"]) == ["name", "digest", "pace", "queue", "mode", "depth"]
     assert plain["method"]["name"] == code
     assert isinstance(run.settings.method, UnloadedMethod)  # reading a run runs nothing
     assert run.predict_proba(toy_arrays["x_test"]).shape == (20, 2)
@@ -69,7 +71,8 @@ def test_a_run_of_it_holds_its_place_and_digest_and_its_record_no_place(
     assert record["settings"]["method"]["name"] == "smooth.py:Smooth"
     assert str(tmp_path) not in json.dumps(record)
     assert key_of(record) == run.summary["settings_hash"]
-    assert settings_in(record).method.values == {"pace": 0.8, "queue": 5}
+    kept = {"pace": 0.8, "queue": 5, "mode": "plain", "depth": 3}
+    assert settings_in(record).method.values == kept
 
 
 def test_it_is_known_by_its_class_its_files_name_and_its_content(tmp_path, config, code):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from concont.config.resolve import resolve
-from concont.training.cuda_speed import Apart, Captured, compiled, reason, wanted
+from concont.training.cuda_speed import Captured, CompiledNet, compiled, reason, should_compile
 from processes import COMMAND, ENVIRONMENT
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -16,7 +16,7 @@ CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
 def test_compiled_only_where_asked_for():
     def asked(device, **train):
-        return wanted(resolve({"train": train}), device)
+        return should_compile(resolve({"train": train}), device)
 
     assert [asked(CPU), asked(CPU, compile=True)] == [False, True]
     assert [asked(GPU), asked(GPU, compile=False)] == [True, False]
@@ -200,12 +200,12 @@ def test_a_pass_on_its_own_stream_waits_for_the_views_and_for_nothing_else(monke
         ways.append(device.way)
         return views
 
-    key, online = Apart(None, passes, own), Apart(None, passes, None)
-    key.mark()
+    key, online = CompiledNet(None, passes, own), CompiledNet(None, passes, None)
+    key.mark_start()
     assert key.features(1, 2) == online.features(1, 2) == (1, 2)
     assert ways == ["aside", "plain"]
-    assert key.beside(lambda: device.way) == "aside"
-    assert online.beside(lambda: device.way) == "plain"
+    assert key.run_on_stream(lambda: device.way) == "aside"
+    assert online.run_on_stream(lambda: device.way) == "plain"
     assert key.ready.marked
     assert key.ready.waited is own
     assert online.ready.waited is None

@@ -10,7 +10,7 @@ from concont.config.layers import merge
 from concont.config.resolve import resolve
 from concont.data.sources import from_arrays
 from concont.runs.folder import RunFolder
-from concont.training.cuda_speed import Apart
+from concont.training.cuda_speed import CompiledNet
 from concont.training.prepare import prepare
 from concont.training.step import Step
 from concont.types import Batch, Nets
@@ -198,18 +198,18 @@ def test_views_made_beside_the_others_are_the_same_views(toy_arrays, toy_config,
     plan = ready.order.epoch(0)
     (images,) = ready.data.images.batches(plan[:1])
     draws = draw(ready.settings.views, ready.settings.method.views, len(images), ready.state.views)
-    expected, made = step.see(images, draws), []
+    expected, made = step.render_views(images, draws), []
 
-    class Key(Apart):
+    class Key(CompiledNet):
         def __init__(self):
             pass
 
-        def beside(self, make):
+        def run_on_stream(self, make):
             made.append(make())
             return made[-1]
 
     step.nets = Nets(step.nets.online, Key())
-    found = step.look(images, draws)
+    found = step.render_for_both(images, draws)
     assert set(made[0]) == set(ready.settings.method.key_views) != set()
     assert set(found) == set(expected)
     assert all(torch.allclose(found[view], expected[view], atol=1e-6) for view in expected)

@@ -130,7 +130,7 @@ def time_views(runner: Runner, calls: int) -> float:
 
     def see() -> None:
         with torch.no_grad():
-            step.see(images, draws)
+            step.render_views(images, draws)
 
     see()
     if not (isinstance(step.run, Captured) and step.run.graph is not None):

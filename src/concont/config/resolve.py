@@ -168,8 +168,8 @@ def _check_method(
         return check_section("method", kind, values), None
     own = {key: value for key, value in values.items() if key not in ("name", "digest")}
     if kind is None or source is None:
-        name = str(values["name"])
-        return UnloadedMethod(code_name(name), own), MethodSource(name, str(values.get("digest")))
+        stored = MethodSource(str(values["name"]), str(values.get("digest", "")))
+        return UnloadedMethod(code_name(stored.reference), own), stored
     if values.get("digest", source.digest) != source.digest:
         log.warning("%s has changed since these settings were written", source.reference)
     return check_section("method", kind, own), source

@@ -278,7 +278,8 @@ class Settings:
             plain["method"]["name"] = code_name(self.method_source.reference)
         for name in ("device", "compile", "checkpoint_every", "memory_share"):
             del plain["train"][name]
-        for section in ("model", "method"):
+        # A record's own method is unloaded, so what it does not use is unknown: it has its default.
+        for section in ("model",) if self.method_source is not None else ("model", "method"):
             kept = getattr(self, section)
             for name in find_unused(type(kept), vars(kept)):
                 del plain[section][name]

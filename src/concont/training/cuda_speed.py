@@ -19,13 +19,13 @@ Update = Callable[[Tensor, Tensor, Mapping[str, Tensor]], None]
 log = logging.getLogger("concont")
 
 
-def wanted(settings: Settings, device: torch.device) -> bool:
+def should_compile(settings: Settings, device: torch.device) -> bool:
     """Whether to compile; by default on a GPU only."""
     chosen = settings.train.compile
     return device.type == "cuda" if chosen is None else chosen
 
 
-def get_ready() -> None:
+def start_compile_workers() -> None:
     """Start the processes that compile in parallel, so that they are up when they are needed."""
     try:
         import torch._inductor.async_compile  # noqa: F401  (starts them)
@@ -34,18 +34,18 @@ def get_ready() -> None:
 
 
 def compiled(
-    part: Callable[P, R], fast: bool = True, said: set[str] | None = None
+    part: Callable[P, R], fast: bool = True, reasons: set[str] | None = None
 ) -> Callable[P, R]:
     """`part` compiled, or as it is where that is not wanted or not possible here.
 
     Compilation happens in the first call, before anything is computed: where it fails, one line
-    says so and the plain code runs from then on. Parts that share `said` give a reason once.
+    says so and the plain code runs from then on. Parts that share `reasons` give each once.
     """
     if not fast:
         return part
     from torch._dynamo.exc import TorchDynamoException
 
-    given = set() if said is None else said
+    given = set() if reasons is None else reasons
     current: Callable[P, R] = torch.compile(part, dynamic=False)
     proven = False
 
@@ -53,7 +53,7 @@ def compiled(
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         nonlocal current, proven
         try:
-            result = (current if proven else _quiet(current))(*args, **kwargs)
+            result = (current if proven else _without_warnings(current))(*args, **kwargs)
         except Exception as error:  # a missing compiler, an old GPU, a user's network: many kinds
             if proven and not isinstance(error, TorchDynamoException):  # other shapes compile later
                 raise
@@ -69,7 +69,7 @@ def compiled(
     return call
 
 
-def _quiet(part: Callable[P, R]) -> Callable[P, R]:
+def _without_warnings(part: Callable[P, R]) -> Callable[P, R]:
     """Without the compiler's hints to those who tune kernels."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -88,10 +88,10 @@ def reason(error: BaseException) -> str:
     return text.splitlines()[0]
 
 
-class Apart:
+class CompiledNet:
     """A network whose passes are compiled by themselves and may run beside another one's.
 
-    On a stream of its own a pass starts when the views are there (`mark`), not when what was
+    On a stream of its own a pass starts when the views are there (`mark_start`), not when what was
     asked for before it has ended. Whoever asks for its features waits for them on the device.
     """
 
@@ -101,11 +101,11 @@ class Apart:
         # Here rather than on the method: it imports the compiler, which takes a second.
         self.features = torch.compiler.disable(self._features)  # type: ignore[no-untyped-call]
 
-    def mark(self) -> None:
+    def mark_start(self) -> None:
         """What is asked for from here on may start here."""
         self.ready.record()
 
-    def beside(self, make: Callable[[], R]) -> R:
+    def run_on_stream(self, make: Callable[[], R]) -> R:
         """Run this on the stream of its own, from here on; only its passes may read the result."""
         if self.stream is None:
             return make()
@@ -132,11 +132,11 @@ class Apart:
         return self.network.embed(features)
 
 
-def apart(nets: Nets, said: set[str]) -> tuple[Apart, Apart]:
+def compile_networks(nets: Nets, reasons: set[str]) -> tuple[CompiledNet, CompiledNet]:
     """The online and the key network; the key network's passes run beside the online one's."""
-    online, key = (compiled(net.features, True, said) for net in (nets.online, nets.key))
+    online, key = (compiled(net.features, True, reasons) for net in (nets.online, nets.key))
     own = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    return Apart(nets.online, online, None), Apart(nets.key, key, own)
+    return CompiledNet(nets.online, online, None), CompiledNet(nets.key, key, own)
 
 
 class Captured:
@@ -156,9 +156,9 @@ class Captured:
 
     def __call__(self, index: Tensor, images: Tensor, draws: Mapping[str, Tensor]) -> None:
         """The update of one batch; all batches have the same shapes."""
-        self._take(index, images, draws)
+        self._copy_inputs(index, images, draws)
         if self.calls < self.WARM_UP:
-            self._aside()
+            self._warm_up()
         elif self.graph is None and self.possible:
             self._capture()
         self.calls += 1
@@ -168,7 +168,7 @@ class Captured:
             else:
                 self._run()
 
-    def _take(self, index: Tensor, images: Tensor, draws: Mapping[str, Tensor]) -> None:
+    def _copy_inputs(self, index: Tensor, images: Tensor, draws: Mapping[str, Tensor]) -> None:
         if self.inputs is None:
             copies = {name: tensor.clone() for name, tensor in draws.items()}
             self.inputs = (index.clone(), images.clone(), copies)
@@ -183,7 +183,7 @@ class Captured:
         assert self.inputs is not None
         self.update(*self.inputs)
 
-    def _aside(self) -> None:
+    def _warm_up(self) -> None:
         """An ordinary update on a stream of its own, as capturing wants it before."""
         side, here = torch.cuda.Stream(), torch.cuda.current_stream()  # type: ignore[no-untyped-call]
         side.wait_stream(here)

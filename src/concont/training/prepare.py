@@ -41,8 +41,8 @@ def prepare(
     """
     train, method = settings.train, settings.deep
     device = choose_device(train.device)
-    if cuda_speed.wanted(settings, device):
-        cuda_speed.get_ready()
+    if cuda_speed.should_compile(settings, device):
+        cuda_speed.start_compile_workers()
     dataset = data or sources.load(settings.data.source, settings.data.root)
     problem = pose(dataset, settings.data)
     _refuse(settings, problem)

@@ -9,13 +9,18 @@ from concont.augment.views import Stages, draw
 from concont.core.memory import average_
 from concont.data.placement import TrainingSet
 from concont.runs.settings import Settings
-from concont.training.cuda_speed import Apart, Captured, apart, compiled, wanted
+from concont.training.cuda_speed import (
+    Captured,
+    CompiledNet,
+    compile_networks,
+    compiled,
+    should_compile,
+)
 from concont.training.meter import Meter
 from concont.training.state import TrainState
 from concont.types import Batch, Nets, State, StepOut
 
 Draws = Mapping[str, Tensor]
-Names = dict[str, Tensor]
 
 
 class Step:
@@ -35,8 +40,8 @@ class Step:
     ) -> None:
         self.settings, self.state, self.data = settings, state, data
         self.n_partial = n_partial
-        fast = wanted(settings, data.device) if fast is None else fast
-        method, said = settings.deep, set[str]()
+        fast = should_compile(settings, data.device) if fast is None else fast
+        method, reasons = settings.deep, set[str]()
 
         def commit_and_count(
             nets: Nets, memory: State, steps: Tensor, meter: Meter, batch: Batch, out: StepOut
@@ -45,12 +50,12 @@ class Step:
             steps += 1
             meter.add(out, steps)
 
-        self.stages = Stages(lambda stage: compiled(stage, fast, said))
-        self.losses = compiled(method.losses, fast, said)
-        self.commit_and_count = compiled(commit_and_count, fast, said)
+        self.stages = Stages(lambda stage: compiled(stage, fast, reasons))
+        self.losses = compiled(method.losses, fast, reasons)
+        self.commit_and_count = compiled(commit_and_count, fast, reasons)
         self.nets = state.nets
         if fast and data.device.type == "cuda" and state.nets.key is not state.nets.online:
-            self.nets = Nets(*apart(state.nets, said))
+            self.nets = Nets(*compile_networks(state.nets, reasons))
         self.clock = torch.tensor([0.0, settings.train.epochs], device=data.device)
         self.run: Callable[[Tensor, Tensor, Draws], None] = self.update
         # A user's own network may do in Python what a graph would not do again: unless asked for.
@@ -75,20 +80,20 @@ class Step:
             else:
                 group["lr"] = lr
 
-    def see(self, images: Tensor, draws: Draws) -> dict[str, Tensor]:
+    def render_views(self, images: Tensor, draws: Draws) -> dict[str, Tensor]:
         """The views that the method wants."""
         return self.stages.render(images, self.settings.views, draws)
 
-    def look(self, images: Tensor, draws: Draws) -> dict[str, Tensor]:
+    def render_for_both(self, images: Tensor, draws: Draws) -> dict[str, Tensor]:
         """The same, with what only the key network sees made beside the rest where it can be."""
         key = self.nets.key
-        if not isinstance(key, Apart):
-            return self.see(images, draws)
-        own, rest = Names(), Names()
+        if not isinstance(key, CompiledNet):
+            return self.render_views(images, draws)
+        own, rest = dict[str, Tensor](), dict[str, Tensor]()
         for name, uniforms in draws.items():
             (own if name in self.settings.deep.key_views else rest)[name] = uniforms
-        made = key.beside(lambda: self.see(images, own))
-        return {**self.see(images, rest), **made}
+        made = key.run_on_stream(lambda: self.render_views(images, own))
+        return {**self.render_views(images, rest), **made}
 
     def batch(self, index: Tensor, views: Mapping[str, Tensor]) -> Batch:
         """What the method is given of the rows `index` (B,)."""
@@ -100,7 +105,7 @@ class Step:
         """All that a step does on the device; nothing in it waits for the device."""
         state = self.state
         with torch.no_grad():
-            views = self.look(images, draws)
+            views = self.render_for_both(images, draws)
         batch = self.batch(index, views)
         out = self.learn(batch)
         with torch.no_grad():
@@ -108,16 +113,16 @@ class Step:
             counted = (state.steps_on_device, state.meter)
             self.commit_and_count(state.nets, state.memory, *counted, batch, out)
 
-    def ask(self, batch: Batch) -> StepOut:
+    def compute_losses(self, batch: Batch) -> StepOut:
         """What the method makes of a batch; nothing is changed but BatchNorm's averages."""
-        if isinstance(self.nets.key, Apart):
-            self.nets.key.mark()  # its pass may start here
+        if isinstance(self.nets.key, CompiledNet):
+            self.nets.key.mark_start()  # its pass may start here
         return self.losses(self.nets, self.state.memory, batch)
 
     def learn(self, batch: Batch) -> StepOut:
         """Losses, backward pass, optimiser, momentum network."""
         state, method = self.state, self.settings.deep
-        out = self.ask(batch)
+        out = self.compute_losses(batch)
         state.optimizer.zero_grad()  # there are gradients only if capturing the last step failed
         out.total.backward()  # type: ignore[no-untyped-call]
         state.optimizer.step()
