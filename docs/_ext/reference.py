@@ -50,10 +50,11 @@ def comments_of(cls: type) -> dict[str, str]:
             alone = token.line.lstrip().startswith("#")
             (above if alone else beside)[token.start[0]] = token.string.lstrip("# ")
     (body,) = (node.body for node in ast.parse(source).body)
-    named = (node for node in body if isinstance(node, ast.AnnAssign))
+    lines = {node.target.id: node for node in body if isinstance(node, ast.AnnAssign)}
     return {
-        node.target.id: beside.get(node.end_lineno) or above.get(node.lineno - 1, "")
-        for node in named
+        field.name: beside.get(node.end_lineno) or above.get(node.lineno - 1, "")
+        for field in fields(cls)
+        if (node := lines.get(field.name)) is not None  # else it is inherited
     }
 
 
