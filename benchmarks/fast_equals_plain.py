@@ -15,7 +15,7 @@ import sys
 
 import torch
 
-from concont.augment.views import draw
+from concont.augment.views import draw_uniforms
 from concont.bench.product import Runner, make_job, random_images
 from concont.config.resolve import resolve
 from concont.training.recorder import environment
@@ -44,7 +44,7 @@ def errors(eager, fast, run, precision):
     """How far each way is from float64."""
     index, images = next(run.feed)
     settings, state = eager.settings, eager.state
-    draws = draw(settings.views, settings.deep.views, len(index), state.views)
+    draws = draw_uniforms(settings.views, settings.deep.views, len(index), state.views)
     batch = eager.batch(index, eager.see(images, draws))
     exact = gradient(eager, batch, "float64")
     ways = {"eager": gradient(eager, batch, precision), "fast": gradient(fast, batch, precision)}

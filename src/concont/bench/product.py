@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from concont.augment.views import draw
+from concont.augment.views import draw_uniforms
 from concont.bench.clock import count_flops, seconds, steady_ms
 from concont.data.order import Order
 from concont.data.placement import TrainingSet
@@ -124,7 +124,7 @@ def time_views(runner: Runner, calls: int) -> float:
     step, job = runner.step, runner.job
     settings, device = job.settings, job.data.device
     _, images = next(runner.feed)
-    draws = draw(settings.views, settings.deep.views, len(images), job.state.views)
+    draws = draw_uniforms(settings.views, settings.deep.views, len(images), job.state.views)
 
     def see() -> None:
         with torch.no_grad():

@@ -118,12 +118,12 @@ def views(
     out: Annotated[Path, typer.Option(help="The picture to write, .png.")] = Path("views.png"),
 ) -> None:
     """Draw what the network sees: weak and strong views of the same images."""
-    from concont.augment.sheet import contact_sheet
+    from concont.augment.contact_sheet import draw_contact_sheet
     from concont.config.resolve import resolve
     from concont.data import sources
 
     settings = _data_settings({"source": source, "root": root})
     chosen = resolve({"data": {"source": settings.source}}).views
     data = sources.load(settings.source, settings.root)
-    contact_sheet(data.x_train, chosen, images, seed).save(out, optimize=True)
+    draw_contact_sheet(data.x_train, chosen, images, seed).save(out, optimize=True)
     typer.echo(f"{out}")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from concont.augment.views import Stages, draw
+from concont.augment.views import ViewRenderer, draw_uniforms
 from concont.core.memory import average_, rising
 from concont.data.placement import TrainingSet
 from concont.runs.settings import Settings
@@ -42,7 +42,7 @@ class Step:
             method.commit(nets, memory, batch, out)
             meter.add(out)
 
-        self.stages = Stages(lambda stage: compiled(stage, fast, said))
+        self.renderer = ViewRenderer(lambda stage: compiled(stage, fast, said))
         self.losses = compiled(method.losses, fast, said)
         self.note = compiled(note, fast, said)
         self.nets = state.nets
@@ -59,7 +59,7 @@ class Step:
         """One step on the rows `index` (B,) and their uint8 images."""
         state, settings = self.state, self.settings
         self.clock[0].fill_(epoch)
-        draws = draw(settings.views, settings.deep.views, len(index), state.views)
+        draws = draw_uniforms(settings.views, settings.deep.views, len(index), state.views)
         self.set_rate(lr)
         self.run(index, images, draws)
         state.step += 1
@@ -74,7 +74,7 @@ class Step:
 
     def see(self, images: Tensor, draws: Draws) -> dict[str, Tensor]:
         """The views that the method wants."""
-        return self.stages.render(images, self.settings.views, draws)
+        return self.renderer.render(images, self.settings.views, draws)
 
     def look(self, images: Tensor, draws: Draws) -> dict[str, Tensor]:
         """The same, with what only the key network sees made beside the rest where it can be."""
