@@ -16,7 +16,7 @@ import sys
 import torch
 
 from concont.augment.views import draw_uniforms
-from concont.bench.product import Runner, make_job, random_images
+from concont.bench.step_timing import StepRunner, make_random_dataset, prepare_on_all_rows
 from concont.config.resolve import resolve
 from concont.training.recorder import environment
 from concont.training.step import Step
@@ -42,7 +42,7 @@ def gradient(step, batch, precision):
 
 def errors(eager, fast, run, precision):
     """How far each way is from float64."""
-    index, images = next(run.feed)
+    index, images = next(run.batches)
     settings, state = eager.settings, eager.state
     draws = draw_uniforms(settings.views, settings.deep.views, len(index), state.views)
     batch = eager.batch(index, eager.see(images, draws))
@@ -63,10 +63,10 @@ def main():
     settings = resolve({"train": {"batch_size": asked.batch}}, asked.recipe, asked.set)
     if asked.float32:
         torch.backends.cudnn.allow_tf32 = False
-    job = make_job(settings, random_images(asked.images, 32))
+    job = prepare_on_all_rows(settings, make_random_dataset(asked.images, 32))
     on_gpu = job.data.device.type == "cuda"
     precision = "bfloat16" if on_gpu and not asked.float32 else "float32"
-    run = Runner(job, fast=False)
+    run = StepRunner(job, fast=False)
     fast = Step(settings, job.state, job.data, fast=True)
     found = {"at the start": errors(run.step, fast, run, precision)}
     for module in job.state.nets.modules.values():

@@ -14,7 +14,7 @@ import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-from concont.bench.product import Runner, make_job, random_images
+from concont.bench.step_timing import StepRunner, make_random_dataset, prepare_on_all_rows
 from concont.config.resolve import every_method, resolve
 from concont.training.recorder import environment
 
@@ -30,7 +30,7 @@ def main() -> None:
     if not torch.cuda.is_available():
         parser.exit(2, "kernels are watched on a GPU; there is none here\n")
     settings = resolve({"train": {"batch_size": 256}, "method": {"name": method}}, "cifar10", [])
-    step = Runner(make_job(settings, random_images(50_000, 32)))
+    step = StepRunner(prepare_on_all_rows(settings, make_random_dataset(50_000, 32)))
     for _ in range(8):
         step()
     torch.cuda.synchronize()

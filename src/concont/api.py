@@ -84,7 +84,7 @@ class Run:
         return labels
 
     def _check(self, images: NDArray[Any]) -> NDArray[Any]:
-        array = sources.check_rows(np.asarray(images), "images", "predict")
+        array = sources.check_inputs(np.asarray(images), "images", "predict")
         if list(array.shape[1:]) != self.data["shape"]:
             expected = tuple(self.data["shape"])
             raise DataError(f"the images are {array.shape[1:]}; the run learned from {expected}")

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from concont.classic.descriptor import gist
 from concont.data.named import cache_folder
-from concont.data.sources import Rows, digest
+from concont.data.sources import Inputs, digest
 from concont.runs.folder import write_whole
 
 log = logging.getLogger("concont")
 VERSION = 1  # of the descriptor: another one is kept beside it
 
 
-def features(rows: Rows, size: int, device: str = "auto") -> NDArray[np.floating]:
+def features(rows: Inputs, size: int, device: str = "auto") -> NDArray[np.floating]:
     """Features (N, D) of images (N, H, W, channels), or the rows themselves where they are such.
 
     GIST of the same images is computed once: the cache is a folder `gist` beside downloaded data.

@@ -22,7 +22,7 @@ def datasets(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the named sources: sizes, where they are looked for, and whether they are there."""
-    from concont.data.named import NAMED, default_root, found
+    from concont.data.named import NAMED, default_root, find_source
 
     where = Path(root) if root else default_root()
     rows: list[dict[str, Any]] = [
@@ -30,7 +30,7 @@ def datasets(
         | {"found": "scikit-learn"}
     ]
     for name, source in NAMED.items():
-        path = found(name, where)
+        path = find_source(name, where)
         rows.append(
             {"name": name, "train": source.n_train, "test": source.n_test}
             | {"shape": list(source.shape), "classes": source.n_classes}
@@ -96,7 +96,7 @@ def _data_settings(flags: dict[str, Any]) -> Any:
 
     given = {name: value for name, value in flags.items() if value is not None}
     if "source" not in given:
-        raise UsageError("say of what: --data NAME, or --data FILE.npz")
+        raise UsageError("no data is named: give --data NAME, or --data FILE.npz")
     return resolve({"data": given}).data
 
 

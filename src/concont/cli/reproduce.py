@@ -143,11 +143,11 @@ def _with_data(jobs: "Sequence[Job]", root: str | None) -> "list[Job]":
 
 def _find_data(jobs: "Sequence[Job]", root: str | None) -> None:
     """Missing data is said once, before anything starts."""
-    from concont.data.named import NAMED, default_root, look_for
+    from concont.data.named import NAMED, default_root, require_source
 
     for source in dict.fromkeys(job.settings.data.source for job in jobs):
         if source in NAMED:
-            look_for(source, Path(root) if root else default_root())
+            require_source(source, Path(root) if root else default_root())
 
 
 def _show_fitting(

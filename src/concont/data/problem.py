@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concont.data.candidate_file import Sets, read_sets
-from concont.data.sources import UNKNOWN, Dataset, Labels, Rows
+from concont.data.sources import UNKNOWN, Dataset, Inputs, Labels
 from concont.errors import DataError, UsageError
 from concont.rng import frozen_stream
 from concont.runs.settings import Data
@@ -21,10 +21,10 @@ class Problem:
     """What a run learns from and is measured on; rows are those of the data set."""
 
     rows: NDArray[np.int64]  # (N,) which training images these are
-    images: Rows  # (N, H, W, channels), or features (N, D)
+    images: Inputs  # (N, H, W, channels), or features (N, D)
     candidates: NDArray[np.bool_]  # (N, C); all True = unlabelled
     truth: Labels  # (N,) for logging and declared bounds alone
-    test_images: Rows | None
+    test_images: Inputs | None
     test_labels: Labels | None
     evaluated_on: str | None  # "test", "holdout", or None: nothing to measure on
     classes: tuple[str, ...]

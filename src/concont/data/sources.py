@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from concont.data.mapped_arrays import read_arrays
 from concont.data.mat import read_mat
-from concont.data.named import NAMED, default_root, read_named
+from concont.data.named import NAMED, default_root, read_source
 from concont.errors import DataError, UsageError
 from concont.runs.settings import NAMED_SOURCES
 
 UNKNOWN = -1  # a true label that nobody gave
 Images = NDArray[np.uint8]
-Rows = NDArray[Any]  # images (N, H, W, channels) uint8, or features (N, D) float
+Inputs = NDArray[Any]  # images (N, H, W, channels) uint8, or features (N, D) float
 Labels = NDArray[np.int64]
 
 
@@ -27,10 +27,10 @@ Labels = NDArray[np.int64]
 class Dataset:
     """Images or features and what is known of their labels; checked, known by its content."""
 
-    x_train: Rows
+    x_train: Inputs
     y_train: Labels  # (N,) true labels, -1 unknown
     candidates: NDArray[np.bool_] | None  # (N, C) sets as given; None: to be made from y_train
-    x_test: Rows | None
+    x_test: Inputs | None
     y_test: Labels | None
     classes: tuple[str, ...]
     digest: str
@@ -41,7 +41,7 @@ def load(source: str, root: str | None = None) -> Dataset:
     if source == "digits":
         return digits()
     if source in NAMED:
-        return _named(source, Path(root) if root else default_root())
+        return _load_named(source, Path(root) if root else default_root())
     if source.endswith(".npz"):
         return read_npz(Path(source))
     if source.endswith(".mat"):
@@ -50,16 +50,16 @@ def load(source: str, root: str | None = None) -> Dataset:
     raise UsageError(f"no data source {source!r}; give one of {names}, or an .npz or .mat file")
 
 
-def _named(name: str, root: Path) -> Dataset:
+def _load_named(name: str, root: Path) -> Dataset:
     """A source by its name, which a result is known by: so it must be that one, and whole."""
-    content = read_named(name, root)
+    content = read_source(name, root)
     data = read_npz(content) if isinstance(content, Path) else from_arrays(content, name)
-    known = NAMED[name]
-    have = (len(data.x_train), 0 if data.x_test is None else len(data.x_test))
-    if have != (known.n_train, known.n_test):
+    whole = NAMED[name]
+    n_train, n_test = len(data.x_train), 0 if data.x_test is None else len(data.x_test)
+    if (n_train, n_test) != (whole.n_train, whole.n_test):
         raise DataError(
-            f"{name} under {root} has {have[0]} images to train on and {have[1]} to test; there "
-            f"should be {known.n_train} and {known.n_test}. Other data is given by its path: "
+            f"{name} under {root} has {n_train} images to train on and {n_test} to test; there "
+            f"should be {whole.n_train} and {whole.n_test}. Other data is given by its path: "
             f"--data {root / name}.npz"
         )
     return data
@@ -107,13 +107,13 @@ def from_arrays(arrays: Mapping[str, Any], where: str = "data") -> Dataset:
         raise DataError(
             f"{where}: neither y_train nor candidates, so there is nothing to learn from"
         )
-    x_train = check_rows(given["x_train"], "x_train", where)
-    y_train = _labels(given.get("y_train"), len(x_train), "y_train", where)
-    candidates = _sets(given.get("candidates"), len(x_train), where)
-    x_test, y_test = _test_set(given, x_train, where)
-    classes = _classes(given, candidates, (y_train, y_test), where)
+    x_train = check_inputs(given["x_train"], "x_train", where)
+    y_train = _check_labels(given.get("y_train"), len(x_train), "y_train", where)
+    candidates = _check_candidates(given.get("candidates"), len(x_train), where)
+    x_test, y_test = _check_test_set(given, x_train, where)
+    classes = _name_classes(given, candidates, (y_train, y_test), where)
     for name, labels in (("y_train", y_train), ("y_test", y_test)):
-        _check_range(labels, len(classes), name, where)
+        check_range(labels, len(classes), name, where)
     names = ("x_train", "y_train", "candidates", "x_test", "y_test")
     checked = (x_train, y_train, candidates, x_test, y_test)
     identity = digest(dict(zip(names, checked, strict=True)))
@@ -132,7 +132,7 @@ def digest(arrays: Mapping[str, NDArray[Any] | None]) -> str:
     return state.hexdigest()
 
 
-def check_rows(array: NDArray[Any], name: str, where: str) -> Rows:
+def check_inputs(array: NDArray[Any], name: str, where: str) -> Inputs:
     """Images as `check_images` has them, or features: a matrix of finite numbers."""
     if array.ndim != 2:
         return check_images(array, name, where)
@@ -162,7 +162,7 @@ def check_images(array: NDArray[Any], name: str, where: str) -> Images:
     return array[..., None] if array.ndim == 3 else array
 
 
-def _labels(array: NDArray[Any] | None, rows: int, name: str, where: str) -> Labels:
+def _check_labels(array: NDArray[Any] | None, rows: int, name: str, where: str) -> Labels:
     if array is None:
         return np.full(rows, UNKNOWN, dtype=np.int64)
     if array.dtype.kind == "f" and np.isnan(array).any():
@@ -176,7 +176,17 @@ def _labels(array: NDArray[Any] | None, rows: int, name: str, where: str) -> Lab
     return array.astype(np.int64)
 
 
-def _sets(array: NDArray[Any] | None, rows: int, where: str) -> NDArray[np.bool_] | None:
+def check_test_labels(array: NDArray[Any], rows: int, name: str, where: str) -> Labels:
+    """The true labels (N,) of images to measure on: none may be unknown."""
+    labels = _check_labels(array, rows, name, where)
+    if (labels < 0).any():
+        raise DataError(f"{where}: {name} row {int((labels < 0).argmax())} has no label")
+    return labels
+
+
+def _check_candidates(
+    array: NDArray[Any] | None, rows: int, where: str
+) -> NDArray[np.bool_] | None:
     if array is None:
         return None
     if array.ndim != 2 or array.dtype != np.bool_:
@@ -194,25 +204,22 @@ def _sets(array: NDArray[Any] | None, rows: int, where: str) -> NDArray[np.bool_
     return array
 
 
-def _test_set(
-    given: Mapping[str, NDArray[Any]], x_train: Rows, where: str
-) -> tuple[Rows | None, Labels | None]:
+def _check_test_set(
+    given: Mapping[str, NDArray[Any]], x_train: Inputs, where: str
+) -> tuple[Inputs | None, Labels | None]:
     if ("x_test" in given) != ("y_test" in given):
         raise DataError(f"{where}: x_test and y_test go together; one of them is missing")
     if "x_test" not in given:
         return None, None
-    x_test = check_rows(given["x_test"], "x_test", where)
+    x_test = check_inputs(given["x_test"], "x_test", where)
     if x_test.shape[1:] != x_train.shape[1:]:
         raise DataError(
             f"{where}: x_test holds rows of {x_test.shape[1:]}, x_train of {x_train.shape[1:]}"
         )
-    y_test = _labels(given["y_test"], len(x_test), "y_test", where)
-    if (y_test < 0).any():
-        raise DataError(f"{where}: y_test row {int((y_test < 0).argmax())} has no label")
-    return x_test, y_test
+    return x_test, check_test_labels(given["y_test"], len(x_test), "y_test", where)
 
 
-def _classes(
+def _name_classes(
     given: Mapping[str, NDArray[Any]],
     candidates: NDArray[np.bool_] | None,
     labels: tuple[Labels | None, ...],
@@ -234,7 +241,8 @@ def _classes(
     return names or tuple(str(k) for k in range(count))
 
 
-def _check_range(labels: Labels | None, n_classes: int, name: str, where: str) -> None:
+def check_range(labels: Labels | None, n_classes: int, name: str, where: str) -> None:
+    """Refuse labels that are none of the classes."""
     if labels is None:
         return
     wrong = (labels < UNKNOWN) | (labels >= n_classes)
