@@ -40,10 +40,10 @@ def test_a_search_finds_what_fits_by_hand_find(name, seed, monkeypatch):
     grid = (0.01, 5.0)
     monkeypatch.setattr(parm, "GRID", grid)
     monkeypatch.setattr(parm, "FOLDS", 3)
-    monkeypatch.setattr(parm, "SEARCH_LIMITS", SolverLimits(1e-4, 3000, -1.0))
+    monkeypatch.setattr(parm, "SEARCH_LIMITS", SolverLimits(1e-3, 1000, -1.0))
     x, sets, _, _ = problem(seed, 30, 9, noise=2.0)
     lams, mus = ((grid if v == "cv" else (v,)) for v in CHOICES[name].values())
-    settings = {"tolerance": 1e-4, "max_steps": 3000, "rounds": 2, "device": "cpu"}
+    settings = {"tolerance": 1e-3, "max_steps": 1000, "rounds": 2, "device": "cpu"}
     settings["random_state"] = seed
     model = PARMClassifier(**CHOICES[name], **settings).fit(x, sets)
     by_hand = searched_by_hand(x, sets, lams, mus, settings)
