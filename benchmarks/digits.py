@@ -18,7 +18,7 @@ from concont.training.recorder import describe_environment
 KEPT = ("accuracy_last", "accuracy_best", "evaluated_on", "steps", "batch_size", "settings_hash")
 
 
-def one_seed(seed: int, holdout: float) -> dict:
+def run_seed(seed: int, holdout: float) -> dict:
     """The figures of the three systems for a seed."""
     figures = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -42,7 +42,7 @@ def main() -> None:
     record = {
         "command": " ".join(["python", "benchmarks/digits.py", *sys.argv[1:]]),
         "environment": describe_environment(torch.device("cpu")),
-        "seeds": [one_seed(seed, options.holdout) for seed in options.seeds],
+        "seeds": [run_seed(seed, options.holdout) for seed in options.seeds],
     }
     record["environment"].pop("command")
     options.out.write_text(json.dumps(record, indent=1) + "\n")

@@ -15,16 +15,16 @@ import sys
 
 import torch
 
-from concont.augment.views import draw
-from concont.bench.product import Runner, make_job, random_images
+from concont.augment.views import draw_uniforms
+from concont.bench.step_timing import StepRunner, make_random_dataset, prepare_on_all_rows
 from concont.config.resolve import resolve
 from concont.training.recorder import describe_environment
 from concont.training.step import Step
 
-WORSE, SEEN = 1.5, 1e-5
+MAX_RATIO, FLOAT32_ERROR = 1.5, 1e-5
 
 
-def gradient(step, batch, precision):
+def compute_gradient(step, batch, precision):
     """The online network's gradient on this batch, in float64; nothing is changed."""
     modules = step.state.nets.modules
     network = modules["online"]
@@ -40,14 +40,17 @@ def gradient(step, batch, precision):
     return found
 
 
-def errors(eager, fast, run, precision):
+def compare_gradients(eager, fast, runner, precision):
     """How far each way is from float64."""
-    index, images = next(run.feed)
+    index, images = next(runner.batches)
     settings, state = eager.settings, eager.state
-    draws = draw(settings.views, settings.deep.views, len(index), state.views)
-    batch = eager.batch(index, eager.render_views(images, draws))
-    exact = gradient(eager, batch, "float64")
-    ways = {"eager": gradient(eager, batch, precision), "fast": gradient(fast, batch, precision)}
+    uniforms = draw_uniforms(settings.views, settings.deep.views, len(index), state.views)
+    batch = eager.batch(index, eager.render_views(images, uniforms))
+    exact = compute_gradient(eager, batch, "float64")
+    ways = {
+        "eager": compute_gradient(eager, batch, precision),
+        "fast": compute_gradient(fast, batch, precision),
+    }
     return {name: ((g - exact).norm() / exact.norm()).item() for name, g in ways.items()}
 
 
@@ -59,33 +62,33 @@ def main():
     parser.add_argument("--recipe", default="cifar10")
     parser.add_argument("--float32", action="store_true")
     parser.add_argument("--set", action="append", default=[])
-    asked = parser.parse_args()
-    settings = resolve({"train": {"batch_size": asked.batch}}, asked.recipe, asked.set)
-    if asked.float32:
+    options = parser.parse_args()
+    settings = resolve({"train": {"batch_size": options.batch}}, options.recipe, options.set)
+    if options.float32:
         torch.backends.cudnn.allow_tf32 = False
-    job = make_job(settings, random_images(asked.images, 32))
-    on_gpu = job.data.device.type == "cuda"
-    precision = "bfloat16" if on_gpu and not asked.float32 else "float32"
-    run = Runner(job, fast=False)
-    fast = Step(settings, job.state, job.data, fast=True)
-    found = {"at the start": errors(run.step, fast, run, precision)}
-    for module in job.state.nets.modules.values():
+    run = prepare_on_all_rows(settings, make_random_dataset(options.images, 32))
+    on_gpu = run.data.device.type == "cuda"
+    precision = "bfloat16" if on_gpu and not options.float32 else "float32"
+    runner = StepRunner(run, fast=False)
+    fast = Step(settings, run.state, run.data, fast=True)
+    errors = {"at the start": compare_gradients(runner.step, fast, runner, precision)}
+    for module in run.state.nets.modules.values():
         module.mixed = precision == "bfloat16"
-    for _ in range(asked.steps):
-        run()
-    found[f"after {asked.steps} steps"] = errors(run.step, fast, run, precision)
+    for _ in range(options.steps):
+        runner()
+    errors[f"after {options.steps} steps"] = compare_gradients(runner.step, fast, runner, precision)
     print(
         json.dumps(
             {
                 "precision": precision,
-                "batch": asked.batch,
-                "gradient_errors": found,
-                "environment": describe_environment(job.data.device),
+                "batch": options.batch,
+                "gradient_errors": errors,
+                "environment": describe_environment(run.data.device),
             },
             indent=1,
         )
     )
-    sys.exit(any(e["fast"] > max(WORSE * e["eager"], SEEN) for e in found.values()))
+    sys.exit(any(e["fast"] > max(MAX_RATIO * e["eager"], FLOAT32_ERROR) for e in errors.values()))
 
 
 if __name__ == "__main__":

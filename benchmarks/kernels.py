@@ -14,13 +14,13 @@ import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-from concont.bench.product import Runner, make_job, random_images
+from concont.bench.step_timing import StepRunner, make_random_dataset, prepare_on_all_rows
 from concont.config.registry import registered_names
 from concont.config.resolve import resolve
 from concont.training.recorder import describe_environment
 
 STEPS = 10
-SHOWN = 60  # kernels, those that take longest
+N_SHOWN = 60  # kernels, those that take longest
 
 
 def main() -> None:
@@ -31,39 +31,39 @@ def main() -> None:
     if not torch.cuda.is_available():
         parser.exit(2, "kernels are watched on a GPU; there is none here\n")
     settings = resolve({"train": {"batch_size": 256}, "method": {"name": method}}, "cifar10", [])
-    step = Runner(make_job(settings, random_images(50_000, 32)))
-    for _ in range(8):
+    step = StepRunner(prepare_on_all_rows(settings, make_random_dataset(50_000, 32)))
+    for _ in range(8):  # until it is compiled and captured
         step()
     torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as watched:
+    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as profiled:
         for _ in range(STEPS):
             step()
         torch.cuda.synchronize()
-    kernels = [event for event in watched.events() if event.device_type == DeviceType.CUDA]
+    kernels = [event for event in profiled.events() if event.device_type == DeviceType.CUDA]
     spans = sorted((k.time_range.start, k.time_range.end) for k in kernels)
-    took: Counter[str] = Counter()
+    microseconds: Counter[str] = Counter()
     calls: Counter[str] = Counter()
     for kernel in kernels:
-        took[kernel.name[:110]] += kernel.time_range.elapsed_us()
+        microseconds[kernel.name[:110]] += kernel.time_range.elapsed_us()
         calls[kernel.name[:110]] += 1
     longest = [
         {"us": round(us / STEPS, 1), "calls": calls[name] / STEPS, "name": name}
-        for name, us in took.most_common(SHOWN)
+        for name, us in microseconds.most_common(N_SHOWN)
     ]
-    found = {
+    record = {
         "method": method,
         "batch": 256,
         "kernels": len(kernels) / STEPS,
-        "sum_us": round(sum(took.values()) / STEPS, 1),
-        "busy_us": round(busy(spans) / STEPS, 1),
+        "sum_us": round(sum(microseconds.values()) / STEPS, 1),
+        "busy_us": round(measure_union(spans) / STEPS, 1),
         "span_us": round((max(end for _, end in spans) - spans[0][0]) / STEPS, 1),
         "longest": longest,
         "environment": describe_environment(torch.device("cuda")),
     }
-    print(json.dumps(found, indent=1))
+    print(json.dumps(record, indent=1))
 
 
-def busy(spans: list[tuple[float, float]]) -> float:
+def measure_union(spans: list[tuple[float, float]]) -> float:
     """Length of the union of spans, which come by their start."""
     total, reached = 0.0, spans[0][0]
     for start, end in spans:

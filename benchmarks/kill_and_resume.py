@@ -15,18 +15,18 @@ from pathlib import Path
 COMMAND = [sys.executable, "-m", "concont", "train"]
 
 
-def lines(folder: Path) -> list[dict]:
+def read_metrics(folder: Path) -> list[dict]:
     path = folder / "metrics.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def run(words: list[str], folder: Path, kill_after: int | None = None) -> str:
+def run_training(words: list[str], folder: Path, kill_after: int | None = None) -> str:
     """Train until the end, or until so many epochs are in the log; returns what was printed."""
     process = subprocess.Popen(
         [*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     while kill_after is not None and process.poll() is None:
-        if (folder / "checkpoint.pt").exists() and len(lines(folder)) >= kill_after:
+        if (folder / "checkpoint.pt").exists() and len(read_metrics(folder)) >= kill_after:
             process.kill()
         time.sleep(0.05)
     printed, _ = process.communicate()
@@ -35,13 +35,14 @@ def run(words: list[str], folder: Path, kill_after: int | None = None) -> str:
     return printed
 
 
-def result(folder: Path, printed: str) -> dict:
+def describe_result(folder: Path, printed: str) -> dict:
+    """What a run has left behind, and printed."""
     environment = json.loads((folder / "environment.json").read_text())
     kept = ("epoch", "step", "seconds", "images_per_s", "loss", "confident", "accuracy")
     return {
         "summary": json.loads((folder / "summary.json").read_text()),
         "environment": {k: v for k, v in environment.items() if k not in ("command", "earlier")},
-        "metrics": [{name: row[name] for name in kept} for row in lines(folder)],
+        "metrics": [{name: row[name] for name in kept} for row in read_metrics(folder)],
         "log": [line for line in printed.splitlines() if not line.startswith("Run:")],
     }
 
@@ -55,13 +56,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         whole, broken = Path(scratch) / "whole", Path(scratch) / "broken"
         record = {"command": "concont train " + " ".join(options.words)}
-        record["whole"] = result(whole, run([*options.words, "--out", str(whole)], whole))
+        record["whole"] = describe_result(
+            whole, run_training([*options.words, "--out", str(whole)], whole)
+        )
+        # A checkpoint at each epoch, so that the kill finds one.
         often = ["--set", "train.checkpoint_every=0"]
-        killed = run([*options.words, *often, "--out", str(broken)], broken, options.after)
-        at = lines(broken)[-1]["epoch"]
-        resumed = result(broken, run(["--resume", str(broken)], broken))
+        killed = run_training([*options.words, *often, "--out", str(broken)], broken, options.after)
+        killed_at = read_metrics(broken)[-1]["epoch"]
+        resumed = describe_result(broken, run_training(["--resume", str(broken)], broken))
         resumed["log"] = [*killed.splitlines(), "(killed, resumed)", *resumed["log"]]
-        record["killed"] = {"at_epoch": at, **resumed}
+        record["killed"] = {"at_epoch": killed_at, **resumed}
     options.out.write_text(json.dumps(record, indent=1) + "\n")
     for name in ("whole", "killed"):
         print(name, record[name]["summary"]["accuracy_last"], record[name]["summary"]["seconds"])

@@ -30,10 +30,10 @@ SIZE = 32  # of the images that GIST sees
 STEPS = 10_000  # enough for every machine to come within the tolerance
 
 
-def learn(lam, x, sets, test, truth):
+def fit_machine(lam, x, sets, test, truth):
     """The fitted classifier, and what is to be said of its machine."""
     start = time.perf_counter()
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         # Without unlabelled rows nothing changes after the first round.
         model = PARMClassifier(lam, rounds=1, max_steps=STEPS, device="cpu").fit(x, sets)
@@ -45,23 +45,23 @@ def learn(lam, x, sets, test, truth):
         "gain": model.gain_,
         "gap": model.gap_,
         "steps": model.steps_,
-        "warnings": sorted({str(w.message) for w in said}),
+        "warnings": sorted({str(w.message) for w in warned}),
         "seconds": time.perf_counter() - start,
     }
 
 
-def at(ambiguity, data, seed):
+def compare_at(ambiguity, data, seed):
     """All machines at a share of wrong candidates, and what their labels are worth."""
     given = {"source": "cifar10", "labeled": LABELED, "ambiguity": ambiguity, "unlabeled": False}
     problem = pose(data, resolve({"data": {**given, "seed": seed}}, None, []).data)
     kept = ~problem.candidates.all(axis=1)
     x = features(problem.images, SIZE, "cpu")[kept]
     test, truth = features(problem.test_images, SIZE, "cpu"), problem.test_labels
-    spread = [learn(lam, x, problem.candidates[kept], test, truth) for lam in LAMS]
+    spread = [fit_machine(lam, x, problem.candidates[kept], test, truth) for lam in LAMS]
     soft = spread[0][0].distribution_
     likeliest = soft.argmax(axis=1)
     alone = np.eye(len(problem.classes), dtype=bool)[likeliest]
-    hardened = [learn(lam, x, alone, test, truth) for lam in LAMS]
+    hardened = [fit_machine(lam, x, alone, test, truth) for lam in LAMS]
     return {
         "q": ambiguity,
         "sets_hash": problem.sets_hash,
@@ -69,8 +69,8 @@ def at(ambiguity, data, seed):
         "full_sets_left_out": int((~kept).sum()),
         "likeliest_is_right": float((likeliest == problem.truth[kept]).mean()),
         "likeliest_has_more_than_half": float((soft.max(axis=1) > 0.5).mean()),
-        "as_spread": [found for _, found in spread],
-        "hardened": [found for _, found in hardened],
+        "as_spread": [figures for _, figures in spread],
+        "hardened": [figures for _, figures in hardened],
     }
 
 
@@ -79,26 +79,26 @@ def main():
     parser.add_argument("--root")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
-    asked = parser.parse_args()
-    found = describe_environment(torch.device("cpu"))  # before the record makes the tree unclean
-    del found["command"]
+    options = parser.parse_args()
+    machine = describe_environment(torch.device("cpu"))  # before the record makes the tree unclean
+    del machine["command"]
     try:
-        data = load("cifar10", asked.root)
+        data = load("cifar10", options.root)
     except ConcontError as error:
         parser.exit(error.exit_code, f"{error}\n")
     record = {
         "what": "PARM's machine from spread and from hardened labels of the partial rows alone; "
         "CIFAR-10, GIST, one seed. Accuracy is on the test images.",
-        "command": f"python benchmarks/parm_hardened.py --root DATA --seed {asked.seed} "
-        f"--out {asked.out}",
+        "command": f"python benchmarks/parm_hardened.py --root DATA --seed {options.seed} "
+        f"--out {options.out}",
         "digest": data.digest,
-        "seed": asked.seed,
+        "seed": options.seed,
         "labeled": LABELED,
         "tolerance": PARMClassifier().tolerance,
-        "rows": [at(ambiguity, data, asked.seed) for ambiguity in AMBIGUITIES],
-        "environment": found,
+        "rows": [compare_at(ambiguity, data, options.seed) for ambiguity in AMBIGUITIES],
+        "environment": machine,
     }
-    asked.out.write_text(json.dumps(record, indent=1) + "\n")
+    options.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from concont.training.recorder import describe_environment
 FOLDS = 10
 
 
-def fold(make, data, train, test, hidden, seed, scale):
+def score_fold(make, data, train, test, hidden, seed, scale):
     """Accuracy on one fold, and whether the classifier warned."""
     x, sets = data.x_train.astype(np.float64), data.candidates[train].copy()
     if scale:
@@ -34,27 +34,27 @@ def fold(make, data, train, test, hidden, seed, scale):
         x = x / np.where(spread > 0, spread, 1)
     lost = np.random.RandomState(seed).permutation(len(train))[: round(hidden * len(train))]
     sets[lost] = True
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         model = make().fit(x[train], sets)
     right = model.predict(x[test]) == data.y_train[test]
-    return float(right.mean()), [str(w.message) for w in said]
+    return float(right.mean()), [str(w.message) for w in warned]
 
 
-def measure(make, data, hidden, seed, scale):
+def cross_validate(make, data, hidden, seed, scale):
     """Mean and standard deviation over the folds."""
     start, folds = time.perf_counter(), KFold(FOLDS, shuffle=True, random_state=seed)
     rows = np.arange(len(data.x_train))
-    found = [
-        fold(make, data, train, test, hidden, seed + n, scale)
+    scores = [
+        score_fold(make, data, train, test, hidden, seed + n, scale)
         for n, (train, test) in enumerate(folds.split(rows))
     ]
-    accuracies = [accuracy for accuracy, _ in found]
+    accuracies = [accuracy for accuracy, _ in scores]
     return {
         "mean": float(np.mean(accuracies)),
         "std": float(np.std(accuracies)),
         "folds": accuracies,
-        "warnings": sorted({text for _, texts in found for text in texts}),
+        "warnings": sorted({text for _, texts in scores for text in texts}),
         "seconds": time.perf_counter() - start,
     }
 
@@ -65,19 +65,24 @@ def main():
     parser.add_argument("--hidden", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scale", action="store_true")
-    asked = parser.parse_args()
-    ways = {"SSPL": concont.SSPLClassifier, "PARM": concont.PARMClassifier}
+    options = parser.parse_args()
+    classifiers = {"SSPL": concont.SSPLClassifier, "PARM": concont.PARMClassifier}
     rows = []
-    for path in asked.files:
+    for path in options.files:
         try:
             data = load(str(path))
         except ConcontError as error:
             parser.exit(error.exit_code, f"{error}\n")
-        for name, make in ways.items():
-            found = measure(make, data, asked.hidden, asked.seed, asked.scale)
-            rows.append({"data": path.stem, "digest": data.digest, "method": name, **found})
+        for name, make in classifiers.items():
+            figures = cross_validate(make, data, options.hidden, options.seed, options.scale)
+            rows.append({"data": path.stem, "digest": data.digest, "method": name, **figures})
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    settings = {"hidden": asked.hidden, "seed": asked.seed, "scale": asked.scale, "folds": FOLDS}
+    settings = {
+        "hidden": options.hidden,
+        "seed": options.seed,
+        "scale": options.scale,
+        "folds": FOLDS,
+    }
     print(
         json.dumps(
             {**settings, "rows": rows, "environment": describe_environment(device)}, indent=1

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from concont.augment.views import draw
+from concont.augment.views import draw_uniforms
 from concont.config.resolve import resolve
 from concont.core.balance import AdaptiveThresholds
 from concont.data.placement import Streamed
@@ -160,7 +160,7 @@ def test_the_compiled_gradient_is_as_near_to_float64_as_the_eager_one(resnet_con
     plan = ready.order.epoch(0)
     index, (images,) = plan[0].to(GPU), list(ready.data.images.batches(plan[:1]))
     settings = ready.settings
-    draws = draw(settings.views, settings.deep.views, len(index), ready.state.views)
+    draws = draw_uniforms(settings.views, settings.deep.views, len(index), ready.state.views)
     batch = eager.batch(index, eager.render_views(images, draws))
     exact = gradient(eager, batch, torch.float64)
     ways = [gradient(step, batch, torch.float32) for step in (eager, fast)]

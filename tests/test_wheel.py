@@ -1,5 +1,6 @@
 """The wheel: built for real, installed where the source cannot be seen, and used from there."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -47,6 +48,14 @@ def build(source, out, **more):
     return wheel
 
 
+def build_by_hook(source, out, **more):
+    """The same without pip: by the function of the build backend that pip calls."""
+    out.mkdir()
+    program = f"import hatchling.build; print(hatchling.build.build_wheel({str(out)!r}))"
+    done = call(sys.executable, "-c", program, cwd=source, **more)
+    return out / done.stdout.strip().splitlines()[-1]
+
+
 def stamp(wheel):
     with zipfile.ZipFile(wheel) as archive:
         try:
@@ -61,19 +70,35 @@ def git(*words, cwd, **more):
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-@pytest.fixture(scope="module")
+def make_once(tmp_path_factory, name, make):
+    """What `make(folder)` puts into a folder, shared by all processes of this run of the tests.
+
+    pytest-xdist gives each process a folder of its own inside one of the run.
+    """
+    of_process = tmp_path_factory.getbasetemp()
+    of_run = of_process.parent if "PYTEST_XDIST_WORKER" in os.environ else of_process
+    folder, done = of_run / name, of_run / f"{name}.done"
+    with open(of_run / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the others wait here until it is made
+        if not done.exists():
+            folder.mkdir()
+            make(folder)
+            done.touch()
+    return folder
+
+
+@pytest.fixture(scope="session")
 def wheel(tmp_path_factory):
-    return build(ROOT, tmp_path_factory.mktemp("dist"))
+    (path,) = make_once(tmp_path_factory, "dist", lambda out: build(ROOT, out)).glob("*.whl")
+    return path
 
 
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory):
+def make_bare_environment(home):
     """A new environment that sees what is installed in this one, but not the source.
 
     A path in a .pth file is not searched for further .pth files, and it is one of those that
     makes an editable install of concont visible.
     """
-    home = tmp_path_factory.mktemp("bare")
     call(sys.executable, "-m", "venv", "--without-pip", home, cwd=home)
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
     packages = Path(call(home / "bin" / "python", "-c", ask, cwd=home).stdout.strip())
@@ -81,15 +106,19 @@ def bare(tmp_path_factory):
     (packages / "shared.pth").write_text("".join(f"{path}\n" for path in sorted(ours)))
     failed = call(home / "bin" / "python", "-c", "import concont", cwd=home, check=False)
     assert "No module named 'concont'" in failed.stderr
-    return home
 
 
-@pytest.fixture(scope="module")
-def installed(bare, wheel):
-    # pip sees the record of the editable install through shared.pth: leave that one alone.
-    options = ["--no-deps", "--no-index", "--ignore-installed"]
-    call(bare / "bin" / "python", "-m", "pip", "install", *options, wheel, cwd=bare)
-    return bare / "bin"
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory, wheel):
+    """The commands of an environment into which the wheel was installed."""
+
+    def install(home):
+        make_bare_environment(home)
+        # pip sees the record of the editable install through shared.pth: leave that one alone.
+        options = ["--no-deps", "--no-index", "--ignore-installed"]
+        call(home / "bin" / "python", "-m", "pip", "install", *options, wheel, cwd=home)
+
+    return make_once(tmp_path_factory, "installed", install) / "bin"
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
@@ -127,15 +156,15 @@ def test_a_modified_tree_says_so(tmp_path):
     for name in names:
         shutil.copy(ROOT / name, tree / name)
     (tree / "src" / "concont" / "__init__.py").touch()
-    assert stamp(build(tree, tmp_path / "without-git", **alone)) is None
+    assert stamp(build_by_hook(tree, tmp_path / "without-git", **alone)) is None
     git("init", "-q", cwd=tree)
     git("add", ".", cwd=tree)
     git("commit", "-qm", "first", cwd=tree)
     head = git("rev-parse", "HEAD", cwd=tree, **alone)
     assert len(head) == 40
-    assert stamp(build(tree, tmp_path / "clean")) == head
+    assert stamp(build_by_hook(tree, tmp_path / "clean")) == head
     (tree / "README.md").write_text("changed\n")
-    assert stamp(build(tree, tmp_path / "modified")) == f"{head}-dirty"
+    assert stamp(build_by_hook(tree, tmp_path / "modified")) == f"{head}-dirty"
 
 
 def test_the_installed_command_trains(installed, tmp_path):

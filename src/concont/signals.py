@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal as a question that the training loop asks between steps."""
+"""Ctrl-C, SIGTERM and a closed terminal as a flag that the training loop reads between steps."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -14,50 +14,53 @@ class Stopped(KeyboardInterrupt):
     """
 
 
-class _Patience:
-    """Whether a stop has to wait, and whether one does."""
+class _DelayedStop:
+    """Whether a stop has to be delayed, and whether one was."""
 
-    needed = waiting = False
+    delaying = requested = False
 
 
 @contextmanager
 def unbroken() -> Iterator[None]:
     """What is in here is done to its end before a stop is raised."""
-    _Patience.needed = True
+    _DelayedStop.delaying = True
     try:
         yield
     finally:
-        waiting, _Patience.needed, _Patience.waiting = _Patience.waiting, False, False
-        if waiting:
+        requested = _DelayedStop.requested
+        _DelayedStop.delaying = _DelayedStop.requested = False
+        if requested:
             raise Stopped
 
 
 @contextmanager
 def stop_requests(at_once: bool = False) -> Iterator[Callable[[], bool]]:
-    """A function that tells whether a stop was asked for; a second request ends at once.
+    """A function that tells whether a stop was requested; a second request ends at once.
 
     at_once: the first one does too, as `Stopped`; for work that has nothing to save.
     """
-    asked = False
+    requested = False
     watched = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # ignored under nohup: leave it so
         watched.append(signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in watched}
+    handlers_before = {number: signal.getsignal(number) for number in watched}
 
-    def remember(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
-        for each, handler in before.items():
-            signal.signal(each, handler)
-        if at_once and _Patience.needed:
-            _Patience.waiting = True
+    def restore_handlers() -> None:
+        for number, handler in handlers_before.items():
+            signal.signal(number, handler)
+
+    def handle_first_request(number: int, frame: FrameType | None) -> None:
+        nonlocal requested
+        requested = True
+        restore_handlers()  # so that a second request ends the process
+        if at_once and _DelayedStop.delaying:
+            _DelayedStop.requested = True
         elif at_once:
             raise Stopped
 
     for number in watched:
-        signal.signal(number, remember)
+        signal.signal(number, handle_first_request)
     try:
-        yield lambda: asked
+        yield lambda: requested
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        restore_handlers()

@@ -7,23 +7,25 @@ from PIL import Image
 from sklearn.datasets import load_sample_images
 
 from concont.augment import ops
-from concont.augment.views import Stages, draw, n_draws, render
+from concont.augment.views import ViewRenderer, count_uniforms, draw_uniforms, render_views
 from concont.runs.settings import ALL_OPERATIONS, View, Views
-from draws import IMAGES, PLAIN, apply_view, uniforms
+from random_views import IMAGES, WHOLE_IMAGE, make_uniforms, render_one
 
 
 def test_the_whole_crop_is_the_image():
     square = IMAGES[..., :12]
-    assert torch.allclose(apply_view(square, PLAIN, False, uniforms(PLAIN)), square, atol=1e-5)
+    assert torch.allclose(
+        render_one(square, WHOLE_IMAGE, False, make_uniforms(WHOLE_IMAGE)), square, atol=1e-5
+    )
     wide = View(ratio=(16 / 12, 16 / 12))
-    assert torch.allclose(apply_view(IMAGES, wide, False, uniforms(wide)), IMAGES, atol=1e-5)
+    assert torch.allclose(render_one(IMAGES, wide, False, make_uniforms(wide)), IMAGES, atol=1e-5)
 
 
 def test_flip_mirrors_half_of_the_images():
     square = IMAGES[..., :12]
-    u = uniforms(PLAIN)
+    u = make_uniforms(WHOLE_IMAGE)
     u[:, 4] = torch.tensor([0.1, 0.9, 0.49, 0.5, 0.0, 0.99])
-    found = apply_view(square, PLAIN, True, u)
+    found = render_one(square, WHOLE_IMAGE, True, u)
     mirrored = torch.tensor([True, False, True, False, True, False])
     expected = torch.where(mirrored[:, None, None, None], square.flip(3), square)
     assert torch.allclose(found, expected, atol=1e-5)
@@ -32,8 +34,8 @@ def test_flip_mirrors_half_of_the_images():
 def test_a_crop_enlarges_the_part_it_keeps():
     square = IMAGES[..., :12]
     view = View(crop=(0.25, 0.25), ratio=(1.0, 1.0))
-    u = uniforms(view, 0.0)  # the upper left quarter
-    found = apply_view(square, view, False, u)
+    u = make_uniforms(view, 0.0)  # the upper left quarter
+    found = render_one(square, view, False, u)
     expected = torch.nn.functional.interpolate(square[..., :6, :6], scale_factor=2, mode="bilinear")
     assert torch.allclose(found[..., :-1, :-1], expected[..., :-1, :-1], atol=1e-5)
 
@@ -41,9 +43,9 @@ def test_a_crop_enlarges_the_part_it_keeps():
 def test_every_image_has_draws_of_its_own():
     same = IMAGES[:1].expand(64, -1, -1, -1)
     view = View(crop=(0.2, 1.0), operations=ALL_OPERATIONS, draws=2, cutout=(6, 6))
-    found = apply_view(same, view, True, uniforms(view, rows=64))
+    found = render_one(same, view, True, make_uniforms(view, rows=64))
     assert len(found.flatten(1).unique(dim=0)) == 64
-    alone = apply_view(same[:1], view, True, uniforms(view, rows=64)[5:6])
+    alone = render_one(same[:1], view, True, make_uniforms(view, rows=64)[5:6])
     assert torch.allclose(found[5:6], alone, atol=1e-6)  # and no image knows its neighbours
 
 
@@ -51,7 +53,7 @@ def test_every_image_has_draws_of_its_own():
 def test_each_operation_is_reached_and_only_it(name):
     view = View(ratio=(1.0, 1.0), operations=(name,), draws=1)
     square = torch.rand(6, 3, 24, 24)  # large enough for a histogram to be spread
-    found = apply_view(square, view, False, uniforms(view, 0.9))
+    found = render_one(square, view, False, make_uniforms(view, 0.9))
     changed = not torch.allclose(found, square, atol=1e-3)
     assert changed == (name != "identity")
     assert found.min() >= 0
@@ -92,7 +94,7 @@ def about_centre(a, b, c, d, height, width):
 def test_geometry_is_pils(name, coefficients):
     """At 0.9 of the way from -limit to limit: 24 degrees, shear and shift of 0.24."""
     view = View(ratio=(32 / 24, 32 / 24), operations=(name,), draws=1)
-    found = apply_view(REAL, view, False, uniforms(view, 0.9, rows=2))
+    found = render_one(REAL, view, False, make_uniforms(view, 0.9, rows=2))
     expected = by_pil(REAL, coefficients(24, 32))
     inside = (found > 0).all(dim=1) & (expected > 0).all(dim=1)
     assert inside.float().mean() > 0.5
@@ -107,34 +109,34 @@ C24, S24 = math.cos(math.radians(24)), math.sin(math.radians(24))
 def test_the_hole_is_grey_and_has_its_size():
     view = View(ratio=(1.0, 1.0), cutout=(4.0, 4.0))
     white = torch.ones(6, 3, 12, 12)
-    found = apply_view(white, view, False, uniforms(view, 0.5))
+    found = render_one(white, view, False, make_uniforms(view, 0.5))
     assert ((found == 0.5).sum(dim=(1, 2, 3)) == 3 * 16).all()
     assert (found[:, :, 4:8, 4:8] == 0.5).all()
 
 
-def test_the_second_operation_follows_the_first():
+def test_the_second_operation_is_applied_to_the_result_of_the_first():
     view = View(ratio=(1.0, 1.0), operations=("posterize", "solarize"), draws=2)
     square = IMAGES[:1, :, :, :12]
-    u = uniforms(view, 0.0, rows=1)
+    u = make_uniforms(view, 0.0, rows=1)
     u[0, 5:9] = torch.tensor([0.0, 0.0, 0.9, 0.5])  # posterize to 4 bits, then solarize at 128
     step = (square * 255).round().div(16).floor() * 16 / 255
     expected = torch.where(step * 255 >= 128, 1 - step, step)
-    assert torch.allclose(apply_view(square, view, False, u), expected, atol=1e-5)
+    assert torch.allclose(render_one(square, view, False, u), expected, atol=1e-5)
 
 
 def test_render_draws_each_named_view_afresh():
     images = (IMAGES * 255).to(torch.uint8)
     views = Views(strong=View(crop=(0.2, 1.0)))
     names = ("weak", "strong", "strong2")
-    draws = draw(views, names, len(images), torch.Generator().manual_seed(1))
-    first, again = render(images, views, draws), render(images, views, draws)
+    draws = draw_uniforms(views, names, len(images), torch.Generator().manual_seed(1))
+    first, again = render_views(images, views, draws), render_views(images, views, draws)
     assert list(first) == list(names)
     assert all(torch.equal(first[n], again[n]) for n in names)
     assert not torch.equal(first["strong"], first["strong2"])
     stream = torch.Generator().manual_seed(1)
     for name, view in (("weak", views.weak), ("strong", views.strong), ("strong2", views.strong)):
-        drawn = torch.rand(6, n_draws(view), generator=stream)
-        assert torch.equal(first[name], apply_view(images.float() / 255, view, True, drawn))
+        drawn = torch.rand(6, count_uniforms(view), generator=stream)
+        assert torch.equal(first[name], render_one(images.float() / 255, view, True, drawn))
 
 
 def test_no_image_is_rendered_by_a_python_loop():
@@ -154,7 +156,7 @@ def test_no_image_is_rendered_by_a_python_loop():
         Count.calls = 0
         with Count():
             stream = torch.Generator().manual_seed(0)
-            render(images, Views(), draw(Views(), ("weak", "strong"), rows, stream))
+            render_views(images, Views(), draw_uniforms(Views(), ("weak", "strong"), rows, stream))
         counts.append(Count.calls)
     assert counts[0] == counts[1]
 
@@ -173,7 +175,7 @@ def both_ways(images, view, u, monkeypatch):
     for everywhere in (False, True):
         touched.append(0)
         monkeypatch.setattr("torch.compiler.is_compiling", lambda everywhere=everywhere: everywhere)
-        found.append(apply_view(images, view, True, u))
+        found.append(render_one(images, view, True, u))
     monkeypatch.undo()
     return found, touched
 
@@ -183,7 +185,7 @@ def test_an_operation_on_some_images_is_that_on_all(name, monkeypatch):
     others = tuple(other for other in ("identity", "rotate") if other != name)
     view = View(crop=(0.2, 1.0), operations=(name, *others), draws=1, cutout=(4, 4))
     images = torch.rand(9, 3, 24, 24)
-    (some, everywhere), touched = both_ways(images, view, uniforms(view, rows=9), monkeypatch)
+    (some, everywhere), touched = both_ways(images, view, make_uniforms(view, rows=9), monkeypatch)
     assert torch.allclose(some, everywhere, atol=1e-6)
     if name in ops.POINTWISE:
         assert 0 < touched[0] < touched[1] == 9
@@ -192,7 +194,7 @@ def test_an_operation_on_some_images_is_that_on_all(name, monkeypatch):
 @pytest.mark.parametrize("rows", [1, 3, 60])
 def test_an_operation_that_no_image_chose_changes_nothing(rows, monkeypatch):
     view = View(operations=ALL_OPERATIONS, draws=2)
-    images, u = torch.rand(rows, 1, 12, 12), uniforms(view, rows=rows)
+    images, u = torch.rand(rows, 1, 12, 12), make_uniforms(view, rows=rows)
     u[:, 7:9] = 0.0  # the second is the identity: two in a row would amplify rounding
     (some, everywhere), touched = both_ways(images, view, u, monkeypatch)
     assert torch.allclose(some, everywhere, atol=1e-6)
@@ -202,8 +204,14 @@ def test_an_operation_that_no_image_chose_changes_nothing(rows, monkeypatch):
 @pytest.mark.parametrize(
     ("view", "expected"),
     [
-        (View(operations=ALL_OPERATIONS, draws=1, cutout=(2, 2)), ["warp", "pointwise", "hole"]),
-        (View(policy="cifar10", cutout=(2, 2)), ["warp", "hole", "pointwise", "pointwise"]),
+        (
+            View(operations=ALL_OPERATIONS, draws=1, cutout=(2, 2)),
+            ["warp", "apply_pointwise", "cut_hole"],
+        ),
+        (
+            View(policy="cifar10", cutout=(2, 2)),
+            ["warp", "cut_hole", "apply_pointwise", "apply_pointwise"],
+        ),
     ],
 )
 def test_the_hole_comes_last_or_before_a_policy(view, expected):
@@ -213,5 +221,5 @@ def test_the_hole_comes_last_or_before_a_policy(view, expected):
         return lambda *args: order.append(stage.__name__.strip("_")) or stage(*args)
 
     images = torch.rand(4, 3, 8, 8)
-    Stages(noted).apply(images, view, True, torch.rand(4, n_draws(view)))
+    ViewRenderer(noted).render_one(images, view, True, torch.rand(4, count_uniforms(view)))
     assert order == expected

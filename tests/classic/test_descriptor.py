@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits, load_sample_images
 
-from concont.classic.descriptor import AT_ONCE, energies, gist
+from concont.classic.descriptor import AT_ONCE, average_responses, gist
 from concont.errors import DataError, UsageError
 
 CORNERS = [(0, 0), (100, 400), (220, 100)]
@@ -175,9 +175,9 @@ def test_a_block_has_so_many_pixels(monkeypatch, side, rows):
 
     def spied(images, gabors):
         found.append(len(images))
-        return energies(images, gabors)
+        return average_responses(images, gabors)
 
-    monkeypatch.setattr("concont.classic.descriptor.energies", spied)
+    monkeypatch.setattr("concont.classic.descriptor.average_responses", spied)
     gist(random_images(6, side, side), device="cpu")
     assert found == rows
 

@@ -12,11 +12,11 @@ from torch.utils._pytree import tree_leaves
 from concont.classic import graph
 from concont.classic.graph import (
     Graph,
-    neighbours,
+    find_neighbours,
+    find_other_neighbours,
     nnls_weights,
-    nonnegative,
-    other_neighbours,
-    unit_rows,
+    scale_to_unit_length,
+    solve_nonnegative,
 )
 
 gpu = [
@@ -29,8 +29,8 @@ gpu = [
 def search(request, monkeypatch):
     """Both searches: the GPU's runs on a CPU as well."""
     if request.param == "blocks":
-        monkeypatch.setattr(graph, "neighbours", graph._by_blocks)
-    return graph.neighbours
+        monkeypatch.setattr(graph, "find_neighbours", graph._find_by_blocks)
+    return graph.find_neighbours
 
 
 def rows(count, width, dtype=torch.float64):
@@ -84,10 +84,10 @@ def test_tiny_differences_count_in_float32(search):
 @pytest.mark.parametrize("block", [1, 500, 10_000])
 def test_blocks_change_nothing(monkeypatch, block):
     queries, points = rows(40, 5), rows(25, 5)
-    squared, index = graph._by_blocks(queries, points, 4)
+    squared, index = graph._find_by_blocks(queries, points, 4)
     weights = nnls_weights(queries, points, index)
     monkeypatch.setattr(graph, "BLOCK", block)
-    found = graph._by_blocks(queries, points, 4)
+    found = graph._find_by_blocks(queries, points, 4)
     assert torch.equal(found[1], index)
     assert torch.allclose(found[0], squared)
     assert torch.allclose(nnls_weights(queries, points, index), weights)
@@ -118,7 +118,7 @@ def test_memory_is_bounded(k, width, dtype, monkeypatch):
     monkeypatch.setattr(graph, "BLOCK", 2**15)
     points = rows(500, width, dtype)
     with Held(points) as searching:
-        found = graph._by_blocks(points, points, k)
+        found = graph._find_by_blocks(points, points, k)
     kept = sum(part.nbytes for part in found)
     wide = 8 * points.numel()
     assert searching.most <= 8 * graph.BLOCK + 2 * wide + kept
@@ -133,13 +133,13 @@ def test_rows_of_any_size_get_length_1(dtype):
     limits = torch.finfo(dtype)
     sizes = torch.tensor([99 * limits.tiny, 1e-13, 1e30, limits.max / 9], dtype=dtype)
     expected = torch.nn.functional.normalize(x)
-    assert torch.allclose(unit_rows(x * sizes[:, None]), expected)
-    assert (unit_rows(torch.zeros(2, 3)) == 0).all()
+    assert torch.allclose(scale_to_unit_length(x * sizes[:, None]), expected)
+    assert (scale_to_unit_length(torch.zeros(2, 3)) == 0).all()
 
 
 def test_others_leave_out_oneself(search):
     points = rows(30, 3)
-    squared, index = other_neighbours(points, 6)
+    squared, index = find_other_neighbours(points, 6)
     assert index.shape == squared.shape == (30, 5)
     for i, (found, who) in enumerate(zip(squared.tolist(), index.tolist(), strict=True)):
         others = sorted(float((points[j] - points[i]).square().sum()) for j in range(30) if j != i)
@@ -149,7 +149,7 @@ def test_others_leave_out_oneself(search):
 
 def test_others_among_duplicates_are_as_near_as_they_can_be(search):
     points = torch.cat([torch.ones(8, 2), 2 * torch.ones(2, 2), 9 * torch.ones(3, 2)]).double()
-    squared, index = other_neighbours(points, 4)
+    squared, index = find_other_neighbours(points, 4)
     assert index.shape == (13, 3)
     assert all(i not in who for i, who in enumerate(index.tolist()))
     expected = [[0.0] * 3] * 8 + [[0.0, 2.0, 2.0]] * 2 + [[0.0, 0.0, 98.0]] * 3
@@ -157,8 +157,8 @@ def test_others_among_duplicates_are_as_near_as_they_can_be(search):
 
 
 def test_no_points_and_one():
-    assert neighbours(rows(3, 2), rows(0, 2), 0)[1].shape == (3, 0)
-    assert other_neighbours(rows(1, 2), 1)[1].shape == (1, 0)
+    assert find_neighbours(rows(3, 2), rows(0, 2), 0)[1].shape == (3, 0)
+    assert find_other_neighbours(rows(1, 2), 1)[1].shape == (1, 0)
     empty = torch.zeros((3, 0), dtype=torch.long)
     assert nnls_weights(rows(3, 2), rows(0, 2), empty).shape == (3, 0)
     nothing = Graph(empty, torch.zeros(3, 0)) @ torch.zeros(0, 4)
@@ -177,7 +177,7 @@ def test_a_graph_is_a_sparse_matrix():
 
 def raw(query, near):
     """Weights before they are made to sum to 1."""
-    return nonnegative(*graph.gram(query[None], near[None]))[0]
+    return solve_nonnegative(*graph.compute_gram(query[None], near[None]))[0]
 
 
 def check_least(query, near):
@@ -251,12 +251,12 @@ def test_without_a_weight_that_helps_all_are_equal():
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=gpu)])
 def test_float32_is_as_good_as_float64(device):
     queries, points = rows(200, 16, torch.float32), rows(500, 16, torch.float32)
-    squared, index = neighbours(queries.double(), points.double(), 10)
+    squared, index = find_neighbours(queries.double(), points.double(), 10)
     weights = nnls_weights(queries.double(), points.double(), index)
     here = queries.to(device), points.to(device)
-    found = neighbours(*here, 10)
+    found = find_neighbours(*here, 10)
     assert torch.equal(found[1].cpu(), index)
     assert torch.allclose(found[0].cpu().double(), squared, rtol=1e-6)
     assert torch.allclose(nnls_weights(*here, found[1]).cpu().double(), weights, atol=1e-6)
-    own = other_neighbours(here[1], 5)[1].cpu()
-    assert torch.equal(own, other_neighbours(points.double(), 5)[1])
+    own = find_other_neighbours(here[1], 5)[1].cpu()
+    assert torch.equal(own, find_other_neighbours(points.double(), 5)[1])

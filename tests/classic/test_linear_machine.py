@@ -8,15 +8,15 @@ from sklearn.svm import LinearSVC
 from classic.programmes import nearest, primal, programme
 from concont.classic import linear_machine
 from concont.classic.linear_machine import (
-    Rows,
-    hinges,
-    nearest_shares,
-    project,
-    second_moment,
-    solve,
+    WeightedRows,
+    compute_second_moment,
+    find_nearest_shares,
+    hinge_losses,
+    project_to_simplex,
+    solve_machine,
 )
 
-EXACT = {"tolerance": 1e-9, "most": 30_000}
+EXACT = {"tolerance": 1e-9, "max_steps": 30_000}
 
 
 def problem(seed, n=7, d=3, c=3, sharp=2.0, size=1.0, weight=1.0):
@@ -41,7 +41,7 @@ def learnable(seed, n=200, d=8, c=4, clear=0.6, weight=1.0):
 
 def solved(x, soft, cost, dtype=torch.float64, **options):
     x, soft, cost = (torch.from_numpy(a).to(dtype) for a in (x, soft, cost))
-    return solve(Rows.of(x, cost), soft, **{**EXACT, **options})
+    return solve_machine(WeightedRows.from_costs(x, cost), soft, **{**EXACT, **options})
 
 
 KINDS = {
@@ -74,18 +74,18 @@ def test_it_solves_the_quadratic_programme(kind, seed):
 def test_the_gap_is_a_bound_wherever_it_stops(kind, seed):
     x, soft, cost = problem(seed, **KINDS[kind])
     least = primal(programme(x, soft, cost), x, soft, cost)
-    for most in (1, 7, 20, 60):
-        found = solved(x, soft, cost, most=most)
+    for max_steps in (1, 7, 20, 60):
+        found = solved(x, soft, cost, max_steps=max_steps)
         above = primal(found.weights.numpy(), x, soft, cost) - least
         assert above <= found.gap + 1e-8
         assert found.gain >= 0
-        assert found.steps <= most
-        assert found.converged or found.steps == most
+        assert found.steps <= max_steps
+        assert found.converged or found.steps == max_steps
 
 
 def test_the_gap_is_not_far_from_the_truth():
     x, soft, cost = problem(1, weight=3.0, sharp=4.0)
-    first, last = (solved(x, soft, cost, most=most) for most in (10, 500))
+    first, last = (solved(x, soft, cost, max_steps=max_steps) for max_steps in (10, 500))
     assert first.gap > 1e3 * last.gap
     assert 0 <= last.gap < 1e-8
 
@@ -107,7 +107,7 @@ def test_faint_labels_and_small_costs_are_resolved(weight, dtype):
     """P then falls by a millionth of its value and less: its constant would swallow that."""
     x, soft, cost = learnable(2, clear=0.2)
     whole = solved(x, soft, 1e-2 * cost, tolerance=1e-7).weights.numpy()
-    found = solved(x, soft, weight * cost, dtype, tolerance=1e-3, most=1000)
+    found = solved(x, soft, weight * cost, dtype, tolerance=1e-3, max_steps=1000)
     assert found.converged
     assert found.gain < 1e-3 * weight
     whole = whole * weight / 1e-2
@@ -118,7 +118,7 @@ def test_faint_labels_and_small_costs_are_resolved(weight, dtype):
 def test_features_of_any_size(size):
     x, soft, cost = learnable(3)
     x = size * (x + 2)  # far from the origin, too
-    found = solved(x, soft, cost, tolerance=1e-3, most=3000)
+    found = solved(x, soft, cost, tolerance=1e-3, max_steps=3000)
     assert found.converged
     assert not found.worthless
     assert 0 < found.gap <= 1e-3 * found.gain
@@ -147,7 +147,7 @@ def test_a_few_clear_labels_are_outweighed(weight, dtype):
     soft[:] = 1 / 3
     soft[:2] = np.eye(3)[:2]
     assert np.abs(programme(x, soft, cost)).max() < 1e-6
-    found = solved(x, soft, weight * cost, dtype, most=1000)
+    found = solved(x, soft, weight * cost, dtype, max_steps=1000)
     assert found.worthless
     assert found.converged
     assert found.steps > 0
@@ -193,7 +193,7 @@ def test_hinges_are_what_the_loops_compute():
     scores = torch.randn(50, 4, dtype=torch.float64)
     scores[:5] *= 0.01
     scores[5, 1] = scores[5, 2] = 9.0  # two first
-    for row, got in zip(scores.tolist(), hinges(scores).tolist(), strict=True):
+    for row, got in zip(scores.tolist(), hinge_losses(scores).tolist(), strict=True):
         for j in range(4):
             other = max(row[k] for k in range(4) if k != j)
             assert got[j] == pytest.approx(max(0.0, 1 + other - row[j]), abs=1e-12)
@@ -203,7 +203,7 @@ def test_hinges_are_what_the_loops_compute():
 def test_a_projection_is_the_nearest_distribution(seed):
     stream = np.random.RandomState(seed)
     rows = stream.randn(4, stream.randint(2, 7)) * stream.choice([0.1, 1, 10])
-    found = project(torch.from_numpy(rows)).numpy()
+    found = project_to_simplex(torch.from_numpy(rows)).numpy()
     assert found.sum(axis=1) == pytest.approx(1)
     for row, got in zip(rows, found, strict=True):
         assert got == pytest.approx(nearest(row), abs=1e-5)
@@ -212,10 +212,10 @@ def test_a_projection_is_the_nearest_distribution(seed):
 def test_a_projection_has_the_total_that_is_asked_for():
     rows = torch.randn(20, 5, dtype=torch.float64)
     total = torch.rand(20, 1, dtype=torch.float64)
-    found = project(rows, total)
+    found = project_to_simplex(rows, total)
     assert torch.allclose(found.sum(dim=1, keepdim=True), total)
-    assert torch.allclose(found / total, project(rows / total))
-    assert (project(rows, torch.zeros_like(total)) == 0).all()
+    assert torch.allclose(found / total, project_to_simplex(rows / total))
+    assert (project_to_simplex(rows, torch.zeros_like(total)) == 0).all()
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -225,7 +225,7 @@ def test_shares_give_way_where_they_are_over(seed):
     soft = stream.dirichlet(np.full(c, 0.4), 6)
     targets = soft + stream.randn(6, c) * stream.choice([0.2, 1.0])
     weight = stream.choice([0.05, 0.5, 5.0])
-    found = nearest_shares(torch.from_numpy(targets), torch.from_numpy(soft), weight).numpy()
+    found = find_nearest_shares(torch.from_numpy(targets), torch.from_numpy(soft), weight).numpy()
     for row, label, got in zip(targets, soft, found, strict=True):
         assert got == pytest.approx(nearest(row, label, weight), abs=1e-5)
 
@@ -233,10 +233,10 @@ def test_shares_give_way_where_they_are_over(seed):
 def test_the_second_moment_is_summed_in_blocks(monkeypatch):
     x, cost = torch.randn(37, 5), torch.rand(37)
     direct = torch.einsum("i,ij,ik->jk", cost.double(), x.double(), x.double())
-    assert torch.allclose(second_moment(x, cost), direct)
+    assert torch.allclose(compute_second_moment(x, cost), direct)
     monkeypatch.setattr(linear_machine, "BLOCK", 20)
-    assert torch.allclose(second_moment(x, cost), direct)
-    assert torch.allclose(second_moment(x), x.double().T @ x.double())
+    assert torch.allclose(compute_second_moment(x, cost), direct)
+    assert torch.allclose(compute_second_moment(x), x.double().T @ x.double())
 
 
 @pytest.mark.gpu
@@ -245,7 +245,7 @@ def test_a_gpu_finds_the_same():
     x, soft, cost = learnable(6, n=500, d=20, c=7, weight=3.0)
     here = solved(x, soft, cost, tolerance=1e-8)
     tensors = [torch.from_numpy(a).float().cuda() for a in (x, cost, soft)]
-    there = solve(Rows.of(*tensors[:2]), tensors[2], tolerance=1e-5)
+    there = solve_machine(WeightedRows.from_costs(*tensors[:2]), tensors[2], tolerance=1e-5)
     assert there.converged
     assert there.gain == pytest.approx(here.gain, rel=1e-4)
     near = here.weights.numpy()

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from classic.programmes import Oracle, problem
-from concont.classic.parm import PARMClassifier, UninformativeWarning, spread
+from concont.classic.parm import PARMClassifier, UninformativeWarning, spread_labels
 
 
 def exact(**settings):
@@ -71,7 +71,7 @@ def test_it_is_that_at_any_size(name):
 def test_labels_spread_as_the_loops_do(seed, alpha):
     x, sets, _, _ = problem(seed, 60, 0, classes=5, width=6, extra=0.5, noise=2.0)
     unit = torch.nn.functional.normalize(torch.from_numpy(x))
-    found = spread(unit, torch.from_numpy(sets).double(), 8, alpha).numpy()
+    found = spread_labels(unit, torch.from_numpy(sets).double(), 8, alpha).numpy()
     slow = Oracle(alpha=alpha).spread(list(unit.numpy()), sets)
     assert found == pytest.approx(np.array(slow), abs=1e-12)
     assert (found[~sets] == 0).all()

@@ -8,7 +8,7 @@ from sklearn.model_selection import KFold
 from classic.programmes import problem
 from concont.classic import parm
 from concont.classic.linear_machine import Machine
-from concont.classic.parm import Limits, PARMClassifier
+from concont.classic.parm import PARMClassifier, SolverLimits
 
 
 def searched_by_hand(x, sets, lams, mus, settings):
@@ -40,10 +40,10 @@ def test_a_search_finds_what_fits_by_hand_find(name, seed, monkeypatch):
     grid = (0.01, 5.0)
     monkeypatch.setattr(parm, "GRID", grid)
     monkeypatch.setattr(parm, "FOLDS", 3)
-    monkeypatch.setattr(parm, "SEARCH", Limits(1e-4, 3000, -1.0))
+    monkeypatch.setattr(parm, "SEARCH_LIMITS", SolverLimits(1e-3, 1000, -1.0))
     x, sets, _, _ = problem(seed, 30, 9, noise=2.0)
     lams, mus = ((grid if v == "cv" else (v,)) for v in CHOICES[name].values())
-    settings = {"tolerance": 1e-4, "max_steps": 3000, "rounds": 2, "device": "cpu"}
+    settings = {"tolerance": 1e-3, "max_steps": 1000, "rounds": 2, "device": "cpu"}
     settings["random_state"] = seed
     model = PARMClassifier(**CHOICES[name], **settings).fit(x, sets)
     by_hand = searched_by_hand(x, sets, lams, mus, settings)
@@ -53,10 +53,10 @@ def test_a_search_finds_what_fits_by_hand_find(name, seed, monkeypatch):
 class Guess(PARMClassifier):
     """Predicts one class for every row of ones: the one that (lam, mu) is given for."""
 
-    def _alternate(self, ground, lam, mu, limits, start=None):
+    def _alternate(self, prepared, lam, mu, limits, start=None):
         weights = torch.zeros(5, 1, dtype=torch.float64)
         weights[self.guesses[lam, mu]] = 1
-        return ground.soft, [Machine(weights, ground.soft, 1.0, 0.0, 1, True, False)]
+        return prepared.soft, [Machine(weights, prepared.soft, 1.0, 0.0, 1, True, False)]
 
 
 def guessed(monkeypatch, guesses, sets):
@@ -100,7 +100,7 @@ def test_a_search_need_not_be_exact(settings, seed, monkeypatch):
     monkeypatch.setattr(parm, "FOLDS", 2)
     x, sets, _, _ = problem(seed, 60, 60, 4, 6, noise=1.5, extra=0.5)
     model = PARMClassifier(**settings, device="cpu", random_state=0).fit(x, sets)
-    monkeypatch.setattr(parm, "SEARCH", Limits(1e-3, 1000, -1.0))
+    monkeypatch.setattr(parm, "SEARCH_LIMITS", SolverLimits(1e-3, 1000, -1.0))
     fine = PARMClassifier(**settings, device="cpu", random_state=0).fit(x, sets)
     assert (model.lam_, model.mu_) == (fine.lam_, fine.mu_)
 

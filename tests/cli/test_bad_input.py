@@ -1,4 +1,4 @@
-"""Every bad input through a real process: a clear line, exit code 1 or 2, and nothing written."""
+"""Every bad input to the command: a clear line, exit code 1 or 2, and nothing written."""
 
 import pickle
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from processes import concont
+from refusals import assert_refused, run_here
 
-pytestmark = pytest.mark.slow
 LABELS = np.arange(40) % 2
 
 
@@ -18,8 +18,8 @@ def sets(empty=None):
     return made
 
 
-# what is changed in a good file, the exit code, what the message must say
-CONTENT = {
+# What is changed in a good file, and what the message must say.
+BAD_ARRAYS = {
     "an empty candidate set": ({"candidates": sets(empty=17)}, "candidates row 17 is empty"),
     "a label out of range": (
         {"candidates": sets(), "y_train": np.where(np.arange(40) == 7, 5, LABELS)},
@@ -33,51 +33,56 @@ CONTENT = {
 }
 
 
-def assert_refused(done, code, message, folder):
-    assert done.returncode == code, done.stderr
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stderr.count("\n") == 1  # one line
-    assert not (folder / "runs").exists()
+@pytest.mark.parametrize("mistake", BAD_ARRAYS)
+def test_bad_arrays_are_refused_in_one_line(mistake, tmp_path, toy_arrays, monkeypatch, capsys):
+    changes, message = BAD_ARRAYS[mistake]
+    np.savez(tmp_path / "bad.npz", **{**toy_arrays, **changes})
+    monkeypatch.chdir(tmp_path)
+    refused = run_here(capsys, "train", "--data", "bad.npz")
+    assert_refused(refused, 1, message, tmp_path)
+    assert "bad.npz" in refused.stderr
 
 
-@pytest.mark.parametrize("mistake", CONTENT)
-def test_bad_arrays(mistake, tmp_path, toy_arrays):
-    changes, message = CONTENT[mistake]
+@pytest.mark.slow
+def test_a_process_refuses_bad_arrays_in_the_same_way(tmp_path, toy_arrays):
+    changes, message = BAD_ARRAYS["an empty candidate set"]
     np.savez(tmp_path / "bad.npz", **{**toy_arrays, **changes})
     done = concont("train", "--data", "bad.npz", cwd=tmp_path)
     assert_refused(done, 1, message, tmp_path)
     assert "bad.npz" in done.stderr
 
 
-FILES = {
+BAD_FILES = {
     "empty": (lambda good: b"", "bad.npz: the file is empty"),
     "not an npz": (lambda good: b"hello", "bad.npz: not an .npz file"),
     "truncated": (lambda good: good[: len(good) // 2], "bad.npz: not an .npz file, or cut short"),
 }
 
 
-@pytest.mark.parametrize("mistake", FILES)
-def test_bad_files(mistake, tmp_path, toy_npz):
-    spoil, message = FILES[mistake]
+@pytest.mark.parametrize("mistake", BAD_FILES)
+def test_bad_files_are_refused_in_one_line(mistake, tmp_path, toy_npz, monkeypatch, capsys):
+    spoil, message = BAD_FILES[mistake]
     (tmp_path / "bad.npz").write_bytes(spoil(toy_npz.read_bytes()))
-    done = concont("train", "--data", "bad.npz", cwd=tmp_path)
-    assert_refused(done, 1, message, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert_refused(run_here(capsys, "train", "--data", "bad.npz"), 1, message, tmp_path)
 
 
-def test_objects_are_never_unpickled(tmp_path):
+def test_objects_are_never_unpickled(tmp_path, monkeypatch, capsys):
     bomb = np.array([{"x": 1}], dtype=object)
     np.savez(tmp_path / "bad.npz", x_train=bomb, y_train=LABELS)
-    done = concont("train", "--data", "bad.npz", cwd=tmp_path)
-    assert_refused(done, 1, "bad.npz: holds Python objects, which are never read", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    refused = run_here(capsys, "train", "--data", "bad.npz")
+    assert_refused(refused, 1, "bad.npz: holds Python objects, which are never read", tmp_path)
 
 
-def test_a_share_outside_its_range(tmp_path):
-    done = concont("train", "--data", "digits", "--ambiguity", "1", cwd=tmp_path)
-    assert_refused(done, 2, "data.ambiguity is 1", tmp_path)
+def test_a_share_outside_its_range_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    refused = run_here(capsys, "train", "--data", "digits", "--ambiguity", "1")
+    assert_refused(refused, 2, "data.ambiguity is 1", tmp_path)
 
 
-def test_a_missing_folder(tmp_path):
+@pytest.mark.slow
+def test_a_missing_folder_is_refused(tmp_path):
     done = concont("train", "--data", "cifar10", "--root", "nowhere", cwd=tmp_path)
     assert_refused(done, 2, "cifar10 is not under", tmp_path)
 
@@ -87,20 +92,22 @@ class Bomb:
         return (exec, ("raise SystemExit('code ran')",))
 
 
-def test_a_pickle_with_code_in_it(tmp_path):
+def test_a_pickle_with_code_in_it_is_refused_and_runs_nothing(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "cifar-100-python"
     folder.mkdir()
     for name in ("train", "test"):
         (folder / name).write_bytes(pickle.dumps(Bomb()))
-    done = concont("train", "--data", "cifar100", "--root", ".", cwd=tmp_path)
-    assert_refused(done, 1, "builtins.exec is not allowed", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    refused = run_here(capsys, "train", "--data", "cifar100", "--root", ".")
+    assert_refused(refused, 1, "builtins.exec is not allowed", tmp_path)
 
 
+@pytest.mark.slow
 def test_a_true_label_outside_its_set_is_a_warning_with_the_count(tmp_path, toy_arrays):
     wrong = sets()
     wrong[[3, 5], toy_arrays["y_train"][[3, 5]]] = False
     np.savez(tmp_path / "odd.npz", **toy_arrays, candidates=wrong)
-    small = ("--set", "model.name=small", "--epochs", "1")
+    small = ("--set", "model.name=small", "--set", "model.width=4", "--epochs", "1")
     done = concont("train", "--data", "odd.npz", *small, "--out", "run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "2 of 40 rows have a true label outside their own candidate set" in done.stderr

@@ -6,23 +6,14 @@ import concont
 from concont.cli.app import app
 from concont.errors import UsageError
 from processes import concont as command
+from refusals import run_here
 
-SMALL = [
-    "--device",
-    "cpu",
-    "--image-size",
-    "16",
-    "--images",
-    "200",
-    "--batch",
-    "16",
-    "--steps",
-    "2",
-]
+SMALL = ("--device", "cpu", "--image-size", "8", "--images", "64", "--batch", "16")
+SMALL += ("--steps", "1", "--set", "model.width=4")
 
 
 @pytest.mark.slow
-def test_the_figures_as_json():
+def test_json_holds_the_figures_and_none_of_a_way_left_out():
     done = command("bench", *SMALL, "--json", "--no-plain")
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
@@ -31,10 +22,10 @@ def test_the_figures_as_json():
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_the_figures_as_a_table():
-    done = command("bench", *SMALL, "--set", "model.width=8")
+def test_a_table_sets_the_step_beside_the_plain_way():
+    done = command("bench", *SMALL)
     assert done.returncode == 0, done.stderr
-    assert "concont, small, batch 16, 16 x 16, cpu" in done.stdout
+    assert "concont, small, batch 16, 8 x 8, cpu" in done.stdout
     assert "plain, float32" in done.stdout
     assert "faster than the plain way" in done.stdout
 
@@ -49,8 +40,8 @@ def test_the_views_of_a_batch_come_faster_than_image_by_image():
 
 
 @pytest.mark.slow
-def test_the_steps_of_several_methods_in_one_table():
-    done = command("bench", *SMALL, "--methods", "pico,lws", "--set", "model.width=4")
+def test_one_table_holds_the_steps_of_several_methods():
+    done = command("bench", *SMALL, "--methods", "pico,lws")
     assert done.returncode == 0, done.stderr
     rows = [line.replace("│", " ").split() for line in done.stdout.splitlines()]
     assert [row[:2] for row in rows if row and row[0] in ("pico", "lws")] == [
@@ -60,14 +51,16 @@ def test_the_steps_of_several_methods_in_one_table():
 
 
 @pytest.mark.slow
-def test_where_the_time_of_a_run_went(tmp_path, toy_npz, toy_config):
+def test_a_run_says_what_its_time_was_spent_on(tmp_path, toy_npz, toy_config, capsys):
     toy_config["data"]["source"] = str(toy_npz)
     concont.train(toy_config, out=tmp_path / "run")
     done = command("bench", "--run", tmp_path / "run", "--passing", "0.01")
     assert done.returncode == 0, done.stderr
     assert "first step" in done.stdout
     assert "1.00 % first passed after" in done.stdout
-    figures = json.loads(command("bench", "--run", tmp_path / "run", "--json").stdout)
+    capsys.readouterr()
+    app(["bench", "--run", str(tmp_path / "run"), "--json"], standalone_mode=False)
+    figures = json.loads(capsys.readouterr().out)
     assert sum(figures["seconds_by"].values()) == pytest.approx(figures["seconds"])
     assert all(value >= 0 for value in figures["seconds_by"].values())
 
@@ -76,10 +69,11 @@ def test_where_the_time_of_a_run_went(tmp_path, toy_npz, toy_config):
     "words",
     [("--images", "-5"), ("--image-size", "0"), ("--steps", "0")],
 )
-def test_wrong_use_is_refused_in_words(words):
-    done = command("bench", *words)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+def test_numbers_out_of_range_are_refused(words, capsys):
+    refused = run_here(capsys, "bench", *words)
+    assert refused.returncode == 2
+    assert "Traceback" not in refused.stderr
+    assert f"Invalid value for '{words[0]}'" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -92,7 +86,7 @@ def test_wrong_use_is_refused_in_words(words):
         (("--methods", "pico", "--run", "nowhere"), "leave out --method, --scaling and --run"),
     ],
 )
-def test_methods_are_refused_in_one_line(words, said):
+def test_methods_that_cannot_be_timed_are_refused_in_one_line(words, said):
     with pytest.raises(UsageError) as caught:
         app(["bench", *words], standalone_mode=False)
     assert said in str(caught.value)
@@ -106,8 +100,7 @@ def test_an_unknown_method_ends_the_command_with_a_line_and_a_code():
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.slow
-def test_a_folder_that_is_no_run_is_refused(tmp_path):
-    done = command("bench", "--run", tmp_path)
-    assert done.returncode == 2
-    assert "no finished run" in done.stderr
+def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
+    refused = run_here(capsys, "bench", "--run", tmp_path)
+    assert refused.returncode == 2
+    assert "no finished run" in refused.stderr

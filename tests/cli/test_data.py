@@ -8,11 +8,12 @@ import yaml
 from PIL import Image
 
 from processes import concont
+from refusals import run_here
 
 pytestmark = pytest.mark.slow
 
 
-def test_datasets_are_listed_with_where_they_are(tmp_path):
+def test_datasets_are_listed_with_where_they_are(tmp_path, capsys):
     np.savez(tmp_path / "svhn.npz", x=1)
     listed = json.loads(concont("datasets", "--root", tmp_path, "--json").stdout)
     assert listed["root"] == str(tmp_path)
@@ -21,22 +22,24 @@ def test_datasets_are_listed_with_where_they_are(tmp_path):
     assert rows["svhn"]["found"] == str(tmp_path / "svhn.npz")
     assert rows["cifar10"]["found"] is None
     assert rows["cifar10"]["train"] == 50_000
-    table = concont("datasets", "--root", tmp_path)
+    table = run_here(capsys, "datasets", "--root", tmp_path)
     assert table.returncode == 0
     assert "73,257" in table.stdout
 
 
-def test_candidate_sets_go_to_a_file_and_come_back(tmp_path, toy_config):
+def test_candidate_sets_go_to_a_file_and_come_back(tmp_path, toy_config, capsys):
     path = tmp_path / "sets.npz"
     words = ("--data", "digits", "--labeled", "0.2", "--ambiguity", "0.5", "--seed", "7")
     written = concont("data", "candidates", *words, "--out", path)
     assert written.returncode == 0, written.stderr
-    read = concont("data", "candidates", "--read", path)
+    read = run_here(capsys, "data", "candidates", "--read", path)
+    assert read.returncode == 0, read.stderr
     assert read.stdout == written.stdout
     assert "287 of 1437 rows keep a set" in read.stdout
     expected = read.stdout.split()[1]
 
     del toy_config["data"]
+    toy_config["train"]["batch_size"] = 512  # three steps: that the sets are used shows in one
     (tmp_path / "toy.yaml").write_text(yaml.safe_dump(toy_config))
     trained = concont(
         *("train", "--data", "digits", "--recipe", tmp_path / "toy.yaml", "--epochs", "1"),
@@ -45,7 +48,7 @@ def test_candidate_sets_go_to_a_file_and_come_back(tmp_path, toy_config):
     assert trained.returncode == 0, trained.stderr
     assert json.loads((tmp_path / "run" / "data.json").read_text())["sets_hash"] == expected
 
-    neither = concont("data", "candidates", "--data", "digits")
+    neither = run_here(capsys, "data", "candidates", "--data", "digits")
     assert neither.returncode == 2
     assert "give either --out FILE to write, or --read FILE" in neither.stderr
 

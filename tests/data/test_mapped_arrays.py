@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from concont.data import mapped_arrays
-from concont.data.mapped_arrays import mapping, read_ahead, read_arrays
+from concont.data.mapped_arrays import find_mapped_file, read_ahead, read_arrays
 from concont.data.sources import digest, load, read_npz
 from concont.errors import DataError
 
@@ -22,8 +22,8 @@ def test_a_mapped_file_is_the_same_data(toy_npz, monkeypatch):
     found = load(str(toy_npz))
     monkeypatch.setattr(mapped_arrays, "LARGE", 10**9)
     read = load(str(toy_npz))
-    assert mapping(found.x_train) is not None
-    assert mapping(read.x_train) is None
+    assert find_mapped_file(found.x_train) is not None
+    assert find_mapped_file(read.x_train) is None
     assert not found.x_train.flags.writeable
     for name in ("x_train", "y_train", "x_test", "y_test"):
         assert np.array_equal(getattr(found, name), getattr(read, name))
@@ -32,7 +32,9 @@ def test_a_mapped_file_is_the_same_data(toy_npz, monkeypatch):
 
 def test_only_members_of_that_size_are_mapped(toy_npz, monkeypatch):
     monkeypatch.setattr(mapped_arrays, "LARGE", 40 * 8 * 8)
-    kept = {name for name, array in read_arrays(toy_npz).items() if mapping(array) is not None}
+    kept = {
+        name for name, array in read_arrays(toy_npz).items() if find_mapped_file(array) is not None
+    }
     assert kept == {"x_train"}
 
 
@@ -40,7 +42,7 @@ def test_a_compressed_file_is_read(tmp_path, toy_arrays):
     path = tmp_path / "small.npz"
     np.savez_compressed(path, **toy_arrays)
     arrays = read_arrays(path)
-    assert all(mapping(array) is None for array in arrays.values())
+    assert all(find_mapped_file(array) is None for array in arrays.values())
     assert np.array_equal(arrays["x_train"], toy_arrays["x_train"])
 
 
@@ -53,7 +55,7 @@ def test_other_orders_and_versions_are_read(tmp_path):
         archive.writestr("utf8.npy", utf8.getvalue())
         archive.writestr("note.txt", "what is in it")
     arrays = read_arrays(path)
-    assert all(mapping(arrays[name]) is None for name in ("columns", "utf8"))
+    assert all(find_mapped_file(arrays[name]) is None for name in ("columns", "utf8"))
     assert np.array_equal(arrays["columns"], array)
     assert np.array_equal(arrays["utf8"], array)
 
@@ -99,7 +101,7 @@ def test_an_array_of_another_size_than_its_member_is_refused(tmp_path):
     path = tmp_path / "other.npz"
     np.savez(path, x_train=np.zeros((900, 8, 8), np.uint8))
     path.write_bytes(path.read_bytes().replace(b"(900, 8, 8)", b"(300, 8, 8)"))
-    with pytest.raises(DataError, match="x_train.npy is not of the size it states"):
+    with pytest.raises(DataError, match="x_train.npy is not of the size that its header states"):
         read_npz(path)
 
 
@@ -137,5 +139,5 @@ def test_rows_are_asked_for_by_whole_pages(tmp_path):
 
 
 def test_an_array_in_memory_needs_no_asking(toy_arrays):
-    assert mapping(toy_arrays["x_train"]) is None
+    assert find_mapped_file(toy_arrays["x_train"]) is None
     read_ahead(toy_arrays["x_train"], [0, 1])

@@ -9,7 +9,7 @@ import pytest
 from scipy.io import savemat
 
 from concont.data import named
-from concont.data.named import NAMED, default_root, fetch, found, read_named
+from concont.data.named import NAMED, default_root, download_source, find_source, read_source
 from concont.data.sources import load
 from concont.errors import ConcontError, DataError, UsageError
 
@@ -156,11 +156,11 @@ def test_a_truncated_cifar_or_svhn_file_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", NAMED)
 def test_a_source_that_is_not_there_says_where_it_was_looked_for(name, tmp_path):
-    assert found(name, tmp_path) is None
+    assert find_source(name, tmp_path) is None
     with pytest.raises(
         UsageError, match=f"{name} is not under .*{name}.npz nor .*--root.*--download"
     ):
-        read_named(name, tmp_path)
+        read_source(name, tmp_path)
 
 
 def test_the_root(monkeypatch, tmp_path):
@@ -185,7 +185,7 @@ def test_downloads_go_through_torchvision(name, kind, tmp_path, monkeypatch):
 
     asked = []
     monkeypatch.setattr(datasets, kind, lambda root, **options: asked.append((root, options)))
-    fetch(name, tmp_path / "new")
+    download_source(name, tmp_path / "new")
     splits = [{"split": "train"}, {"split": "test"}]
     both = splits if name == "svhn" else [{"train": True}, {"train": False}]
     assert asked == [(str(tmp_path / "new"), {"download": True, **which}) for which in both]
@@ -195,6 +195,6 @@ def test_downloads_go_through_torchvision(name, kind, tmp_path, monkeypatch):
 
     monkeypatch.setattr(datasets, kind, fails)
     with pytest.raises(ConcontError, match=f"{name} could not be downloaded to .*: no network"):
-        fetch(name, tmp_path)
+        download_source(name, tmp_path)
     np.savez(tmp_path / f"{name}.npz", x=1)
-    fetch(name, tmp_path)  # it is there: nothing is asked for
+    download_source(name, tmp_path)  # it is there: nothing is asked for

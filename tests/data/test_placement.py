@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from concont.data.placement import Resident, Streamed, TrainingSet, place, to_images
+from concont.data.placement import Resident, Streamed, TrainingSet, place_images, to_images
 from concont.data.problem import pose
 from concont.data.sources import from_arrays, read_npz
 from concont.runs.settings import Data
@@ -44,14 +44,14 @@ def test_streaming_stays_a_few_batches_ahead(problem):
 
 
 def test_images_stream_where_they_take_more_than_their_share(problem, monkeypatch):
-    assert isinstance(place(problem.images, CPU, 0.5), Resident)
-    assert isinstance(place(problem.images, CPU, 0.0), Streamed)
+    assert isinstance(place_images(problem.images, CPU, 0.5), Resident)
+    assert isinstance(place_images(problem.images, CPU, 0.0), Streamed)
     size = problem.images.nbytes
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2 * size, 8 * size))
     monkeypatch.setattr("concont.data.placement.to_images", lambda images, device: None)
     gpu = torch.device("cuda")
-    assert isinstance(place(problem.images, gpu, 0.5), Resident)
-    assert isinstance(place(problem.images, gpu, 0.49), Streamed)
+    assert isinstance(place_images(problem.images, gpu, 0.5), Resident)
+    assert isinstance(place_images(problem.images, gpu, 0.49), Streamed)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_mapped_file_is_not_copied_into_memory(mapped, kind):
 
 
 def test_a_mapped_file_is_fetched_ahead_whatever_its_share(mapped):
-    assert isinstance(place(mapped, CPU, 0.5), Streamed)
+    assert isinstance(place_images(mapped, CPU, 0.5), Streamed)
 
 
 def test_the_training_set_holds_the_problem(problem):

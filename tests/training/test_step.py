@@ -5,7 +5,7 @@ import shutil
 import pytest
 import torch
 
-from concont.augment.views import draw, render
+from concont.augment.views import draw_uniforms, render_views
 from concont.config.layers import merge
 from concont.config.resolve import resolve
 from concont.data.sources import from_arrays
@@ -57,8 +57,8 @@ class ByHand:
     def __call__(self, rows, images, lr, epoch):
         settings, state, data = self.job.settings, self.job.state, self.job.data
         method, options, modules = settings.method, settings.optimizer, state.nets.modules
-        draws = draw(settings.views, method.views, len(rows), state.views)
-        views = render(images, settings.views, draws)
+        draws = draw_uniforms(settings.views, method.views, len(rows), state.views)
+        views = render_views(images, settings.views, draws)
         clock = torch.tensor(float(epoch)), torch.tensor(float(settings.train.epochs))
         batch = Batch(rows, data.candidates[rows], views, data.truth[rows], *clock)
         out = method.losses(state.nets, state.memory, batch)
@@ -197,7 +197,7 @@ def test_views_made_beside_the_others_are_the_same_views(toy_arrays, toy_config,
     step = Step(ready.settings, ready.state, ready.data, fast=False)
     plan = ready.order.epoch(0)
     (images,) = ready.data.images.batches(plan[:1])
-    draws = draw(ready.settings.views, ready.settings.method.views, len(images), ready.state.views)
+    draws = draw_uniforms(ready.settings.views, ready.settings.method.views, len(images), ready.state.views)
     expected, made = step.render_views(images, draws), []
 
     class Key(CompiledNet):

@@ -8,20 +8,25 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-DRAWS = 5  # uniform numbers an image: the pair, then chance and sign of each of its operations
-SIZE = 32  # of the images that the policies were found on, in pixels
-NAMES = {
+N_UNIFORMS = 5  # an image: the pair, then chance and sign of each of its two operations
+POLICY_IMAGE_SIZE = 32  # pixels, of the images that the policies were found on
+TORCHVISION_NAMES = {
     "ShearX": "shear_x",
     "ShearY": "shear_y",
     "TranslateX": "translate_x",
     "TranslateY": "translate_y",
 }
-FACTORS = ("color", "contrast", "brightness", "sharpness")  # those that 1 leaves as they are
+FACTOR_OPERATIONS = (
+    "color",
+    "contrast",
+    "brightness",
+    "sharpness",
+)  # a factor of 1 changes nothing
 
-Slot = tuple[Tensor, Tensor]  # which operation (B,), and its magnitude (B,) in its own unit
+Choice = tuple[Tensor, Tensor]  # which operation (B,), and its magnitude (B,) in its own unit
 
 
-class Step(NamedTuple):
+class PolicyOperation(NamedTuple):
     """One operation of a pair: how likely it is, and its magnitude under either sign."""
 
     name: str
@@ -30,58 +35,61 @@ class Step(NamedTuple):
     plus: float
 
 
-Policy = tuple[tuple[Step, Step], ...]
+Policy = tuple[tuple[PolicyOperation, PolicyOperation], ...]
 
 
 @cache
-def table(policy: str) -> Policy:
+def load_policy(name: str) -> Policy:
     """The 25 pairs of a policy; none for `random`."""
-    if policy == "random":
+    if name == "random":
         return ()
     from torchvision.transforms.autoaugment import AutoAugment, AutoAugmentPolicy  # takes seconds
 
-    published = AutoAugment(AutoAugmentPolicy(policy))
-    space = published._augmentation_space(10, (SIZE, SIZE))
+    published = AutoAugment(AutoAugmentPolicy(name))
+    space = published._augmentation_space(10, (POLICY_IMAGE_SIZE, POLICY_IMAGE_SIZE))
 
-    def step(name: str, chance: float, level: int | None) -> Step:
-        levels, signed = space[name]
-        return _step(name, chance, 0.0 if level is None else levels[level].item(), signed)
+    def convert(operation: str, chance: float, level: int | None) -> PolicyOperation:
+        levels, signed = space[operation]
+        magnitude = 0.0 if level is None else levels[level].item()
+        return _convert_operation(operation, chance, magnitude, signed)
 
-    return tuple((step(*first), step(*second)) for first, second in published.policies)
+    return tuple((convert(*first), convert(*second)) for first, second in published.policies)
 
 
-def _step(name: str, chance: float, amount: float, signed: bool) -> Step:
+def _convert_operation(
+    torchvision_name: str, chance: float, magnitude: float, signed: bool
+) -> PolicyOperation:
     """torchvision's magnitude in our unit: radians, a share of the size, a factor."""
-    own = NAMES.get(name, name.lower())
-    if own == "rotate":
-        amount = math.radians(amount)
-    elif own.startswith("translate"):
-        amount = int(amount) / SIZE  # torchvision moves by whole pixels
-    middle = 1.0 if own in FACTORS else 0.0
-    plus = middle + amount
-    return Step(own, chance, middle - amount if signed else plus, plus)
+    name = TORCHVISION_NAMES.get(torchvision_name, torchvision_name.lower())
+    if name == "rotate":
+        magnitude = math.radians(magnitude)
+    elif name.startswith("translate"):
+        magnitude = int(magnitude) / POLICY_IMAGE_SIZE  # torchvision moves by whole pixels
+    neutral = 1.0 if name in FACTOR_OPERATIONS else 0.0
+    plus = neutral + magnitude
+    return PolicyOperation(name, chance, neutral - magnitude if signed else plus, plus)
 
 
 @cache
-def operations(policy: str) -> tuple[str, ...]:
-    """The names that `choose` points at; the first is for an operation that is left out."""
-    return ("identity", *sorted({step.name for pair in table(policy) for step in pair}))
+def operation_names(policy: str) -> tuple[str, ...]:
+    """The names that `choose_operations` points at; the first is for one that is left out."""
+    return ("identity", *sorted({op.name for pair in load_policy(policy) for op in pair}))
 
 
-def choose(policy: Policy, names: Sequence[str], u: Tensor) -> list[Slot]:
-    """Both operations of each image, from uniforms (B, 5)."""
-    count = len(policy)
-    drawn = (u[:, 0] * count).long().clamp(max=count - 1)
-    slots = []
+def choose_operations(policy: Policy, names: Sequence[str], uniforms: Tensor) -> list[Choice]:
+    """Both operations of each image, from uniforms (B, N_UNIFORMS)."""
+    n_pairs = len(policy)
+    pair_index = (uniforms[:, 0] * n_pairs).long().clamp(max=n_pairs - 1)
+    choices = []
     for place in (0, 1):
-        chance, sign = u[:, 1 + 2 * place], u[:, 2 + 2 * place]
-        which, magnitude = torch.zeros_like(drawn), torch.zeros_like(chance)
-        # A table on the device would have to be copied there.
+        chance, sign = uniforms[:, 1 + 2 * place], uniforms[:, 2 + 2 * place]
+        which, magnitude = torch.zeros_like(pair_index), torch.zeros_like(chance)
+        # Not by indexing a table: that would have to be copied to the device first.
         for number, pair in enumerate(policy):
-            step = pair[place]
-            mine = (drawn == number) & (chance < step.chance)
-            which = torch.where(mine, names.index(step.name), which)
-            amount = torch.where(sign < 0.5, step.minus, step.plus)
-            magnitude = torch.where(mine, amount, magnitude)
-        slots.append((which, magnitude))
-    return slots
+            operation = pair[place]
+            applied = (pair_index == number) & (chance < operation.chance)
+            which = torch.where(applied, names.index(operation.name), which)
+            signed = torch.where(sign < 0.5, operation.minus, operation.plus)
+            magnitude = torch.where(applied, signed, magnitude)
+        choices.append((which, magnitude))
+    return choices

@@ -10,16 +10,10 @@ from typing import Any
 
 import torch
 
-from concont.bench.clock import count_flops, matmul_tflops
-from concont.bench.plain import (
-    PREFETCH,
-    PlainStep,
-    Precision,
-    loader,
-    plain_step_ms,
-    plain_views_ms,
-)
-from concont.bench.product import make_job, random_images, time_step
+from concont.bench.plain_step import PlainStep, Precision, time_plain_step_ms
+from concont.bench.plain_views import PREFETCH, make_loader, time_plain_views_ms
+from concont.bench.step_timing import make_random_dataset, prepare_on_all_rows, time_step
+from concont.bench.timing import count_flops, time_matmul_tflops
 from concont.config.layers import merge
 from concont.config.registry import is_reference
 from concont.config.resolve import resolve
@@ -31,88 +25,91 @@ from concont.runs.settings import Settings
 from concont.training.recorder import describe_environment
 
 log = logging.getLogger("concont")
-EPOCH = 50_000  # images of a CIFAR-10 epoch
+CIFAR10_IMAGES = 50_000  # of an epoch
 
 
-def bench(settings: Settings, rows: int, size: int, calls: int, plain: bool) -> dict[str, Any]:
+def time_method(
+    settings: Settings, rows: int, size: int, calls: int, plain: bool
+) -> dict[str, Any]:
     """Time the step on random images, and the plain way on the same ones."""
-    data, (settings,) = random_images(rows, size), _fitting([settings], rows)
-    figures = _figures(settings, data, calls) | _machine(settings)
-    return figures | (time_plain(settings, data, calls) if plain else {})
+    data, (settings,) = make_random_dataset(rows, size), _limit_batches([settings], rows)
+    figures = _time_step(settings, data, calls) | _describe_machine(settings)
+    return figures | (_time_plain_way(settings, data, calls) if plain else {})
 
 
-def compare(each: Sequence[Settings], rows: int, size: int, calls: int) -> list[dict[str, Any]]:
-    """The step of several methods, each with its own views, on the same images."""
-    data, each = random_images(rows, size), _fitting(each, rows)
-    figures = [_figures(settings, data, calls) for settings in each]
-    machine = _machine(each[0])
+def time_methods(
+    methods: Sequence[Settings], rows: int, size: int, calls: int
+) -> list[dict[str, Any]]:
+    """Time the step of several methods, each with its own views, on the same images."""
+    data, methods = make_random_dataset(rows, size), _limit_batches(methods, rows)
+    figures = [_time_step(settings, data, calls) for settings in methods]
+    machine = _describe_machine(methods[0])
     return [row | machine for row in figures]
 
 
-def each_method(
-    words: str, flags: Mapping[str, Any], recipe: str, assignments: Sequence[str]
+def resolve_methods(
+    names: str, flags: Mapping[str, Any], recipe: str, assignments: Sequence[str]
 ) -> list[Settings]:
     """The settings of the methods in a list with commas, or of `all`; each with the same batch.
 
     That is the recipe's own, or what was asked for, whatever batch a method has in its paper.
     """
-    names = [word.strip() for word in words.split(",")]
-    names = method_names() if names == ["all"] else names
-    unknown = [repr(n) for n in names if n not in method_names() and not is_reference(n)]
+    chosen = [name.strip() for name in names.split(",")]
+    chosen = method_names() if chosen == ["all"] else chosen
+    unknown = [repr(n) for n in chosen if n not in method_names() and not is_reference(n)]
     if unknown:
         raise UsageError(f"no method {', '.join(unknown)}; there are {', '.join(method_names())}")
     batch = resolve(flags, recipe, assignments).train.batch_size
     sized = [*assignments, f"train.batch_size={batch}"]
     return [
         resolve(merge(flags, {"method": {"name": name}}), recipe, sized, code=name)
-        for name in dict.fromkeys(names)
+        for name in dict.fromkeys(chosen)
     ]
 
 
-def _fitting(each: Sequence[Settings], rows: int) -> list[Settings]:
+def _limit_batches(methods: Sequence[Settings], rows: int) -> list[Settings]:
     """The same with batches of no more than the rows, which is said once."""
-    asked = max(settings.train.batch_size for settings in each)
-    if asked > rows:
-        log.warning("a batch holds %d rows, not %d: there are no more images", rows, asked)
-    sizes = [min(settings.train.batch_size, rows) for settings in each]
+    largest = max(settings.train.batch_size for settings in methods)
+    if largest > rows:
+        log.warning("a batch holds %d rows, not %d: there are no more images", rows, largest)
     return [
-        replace(settings, train=replace(settings.train, batch_size=size))
-        for settings, size in zip(each, sizes, strict=True)
+        replace(s, train=replace(s.train, batch_size=min(s.train.batch_size, rows)))
+        for s in methods
     ]
 
 
-def _machine(settings: Settings) -> dict[str, Any]:
+def _describe_machine(settings: Settings) -> dict[str, Any]:
     """What is the same for all methods; measured last, since a GPU keeps the memory it takes."""
     device = choose_device(settings.train.device)
     return {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-        "matmul_tflops": matmul_tflops(device),
+        "matmul_tflops": time_matmul_tflops(device),
         "environment": describe_environment(device),
     }
 
 
-def _figures(settings: Settings, data: Dataset, calls: int) -> dict[str, Any]:
-    found = time_step(settings, data, calls)
+def _time_step(settings: Settings, data: Dataset, calls: int) -> dict[str, Any]:
+    timing = time_step(settings, data, calls)
     return {
-        "batch": found.batch,
-        "step_ms": found.step_ms,
+        "batch": timing.batch,
+        "step_ms": timing.step_ms,
         "plain_step_ms": None,
-        "views_ms": found.views_ms,
+        "views_ms": timing.views_ms,
         "plain_views_ms": None,
-        "tflops": found.tflops,
-        "first_step_s": found.first_step_s,
-        "warm_cache": found.warm_cache,
-        "peak_memory_gb": found.peak_memory_gb,
-        "step_memory_gb": found.step_memory_gb,
-        "images_per_s": found.batch / found.step_ms * 1000,
-        "epoch_s": EPOCH // found.batch * found.step_ms / 1000,
+        "tflops": timing.tflops,
+        "first_step_s": timing.first_step_s,
+        "warm_cache": timing.warm_cache,
+        "peak_memory_gb": timing.peak_memory_gb,
+        "step_memory_gb": timing.step_memory_gb,
+        "images_per_s": timing.batch / timing.step_ms * 1000,
+        "epoch_s": CIFAR10_IMAGES // timing.batch * timing.step_ms / 1000,
         "image_size": data.x_train.shape[1],
         "method": settings.method.name,
         "network": settings.model.name,
     }
 
 
-def time_plain(settings: Settings, data: Dataset, calls: int) -> dict[str, Any]:
+def _time_plain_way(settings: Settings, data: Dataset, calls: int) -> dict[str, Any]:
     """The plain way on the same images, in each precision that the device has.
 
     `network` is the step on one batch again and again, without waiting for its views.
@@ -120,17 +117,20 @@ def time_plain(settings: Settings, data: Dataset, calls: int) -> dict[str, Any]:
     on_gpu = choose_device(settings.train.device).type == "cuda"
     precisions: tuple[Precision, ...] = ("float32", "bfloat16") if on_gpu else ("float32",)
     workers = min(len(os.sched_getaffinity(0)), 16)
-    warm = 4 * PREFETCH * workers  # until what they made ahead in the slow first steps is used up
+    # Until what the workers made ahead during the slow first steps is used up.
+    n_warm_up = 4 * PREFETCH * workers
     views, names = settings.views, settings.deep.views
-    found: dict[str, Any] = {"plain_workers": workers}
+    figures: dict[str, Any] = {"plain_workers": workers}
     for precision in precisions:
-        step = PlainStep(make_job(settings, data), precision)
-        size = step.job.order.batch_size
-        load = partial(loader, data.x_train, views, names, size, workers, on_gpu)
+        step = PlainStep(prepare_on_all_rows(settings, data), precision)
+        size = step.run.order.batch_size
+        load = partial(make_loader, data.x_train, views, names, size, workers, on_gpu)
         first = next(iter(load(steps=1)))
-        found["plain_flops"] = count_flops(partial(step, *first))
-        found[f"plain_{precision}_network_ms"] = plain_step_ms(step, repeat(first, 3 + calls), 3)
-        found[f"plain_{precision}_step_ms"] = plain_step_ms(step, load(steps=warm + calls), warm)
-    found["plain_step_ms"] = min(found[f"plain_{precision}_step_ms"] for precision in precisions)
-    found["plain_views_ms"] = plain_views_ms(data.x_train, settings, size, workers, calls)
-    return found
+        figures["plain_flops"] = count_flops(partial(step, *first))
+        key = f"plain_{precision}"
+        figures[f"{key}_network_ms"] = time_plain_step_ms(step, repeat(first, 3 + calls), 3)
+        batches = load(steps=n_warm_up + calls)
+        figures[f"{key}_step_ms"] = time_plain_step_ms(step, batches, n_warm_up)
+    figures["plain_step_ms"] = min(figures[f"plain_{name}_step_ms"] for name in precisions)
+    figures["plain_views_ms"] = time_plain_views_ms(data.x_train, settings, size, workers, calls)
+    return figures

@@ -70,18 +70,19 @@ def gist(
         raise UsageError(f"gist: size is {size}; it must be a multiple of {BLOCKS}")
     if block is not None and block < 1:
         raise UsageError(f"gist: block is {block}; it must be at least 1")
-    place = choose_device(device)
+    chosen = choose_device(device)
     pixels = max((size + 2 * BORDER) ** 2, array.shape[1] * array.shape[2])
-    rows = block or max(1, AT_ONCE[place.type] // pixels)
-    low_pass, gabors = low_pass_filter(size).to(place), gabor_filters(size).to(place)
-    found = np.empty((len(array), len(gabors) * BLOCKS**2), dtype=np.float32)
+    rows = block or max(1, AT_ONCE[chosen.type] // pixels)
+    low_pass, gabors = low_pass_filter(size).to(chosen), gabor_filters(size).to(chosen)
+    features = np.empty((len(array), len(gabors) * BLOCKS**2), dtype=np.float32)
     for start in range(0, len(array), rows):
-        part = prefiltered(stretched(array[start : start + rows], size, place), low_pass)
-        found[start : start + rows] = energies(part, gabors).cpu().numpy()
-    return found
+        grey = stretch_contrast(array[start : start + rows], size, chosen)
+        responses = average_responses(even_out_contrast(grey, low_pass), gabors)
+        features[start : start + rows] = responses.cpu().numpy()
+    return features
 
 
-def stretched(images: Images, size: int, device: torch.device) -> Tensor:
+def stretch_contrast(images: Images, size: int, device: torch.device) -> Tensor:
     """Grey images (B, size, size), each from 0 to 255; 0 where one has a single grey."""
     grey = to_images(images, device).to(torch.float64).mean(dim=1, keepdim=True)
     if grey.shape[2:] != (size, size):
@@ -92,38 +93,38 @@ def stretched(images: Images, size: int, device: torch.device) -> Tensor:
     return torch.where(flat, 0.0, (grey - low) * 255 / torch.where(flat, 1.0, span))[:, 0]
 
 
-def prefiltered(grey: Tensor, low_pass: Tensor) -> Tensor:
+def even_out_contrast(grey: Tensor, low_pass: Tensor) -> Tensor:
     """The details of the logarithm, divided by their local standard deviation (B, H, W)."""
 
     def smooth(x: Tensor) -> Tensor:
         return torch.real(torch.fft.ifft2(torch.fft.fft2(x) * low_pass))
 
-    logarithm = mirrored(grey.log1p(), MARGIN)
+    logarithm = add_mirrored_border(grey.log1p(), MARGIN)
     details = logarithm - smooth(logarithm)
     deviation = smooth(details.square()).abs().sqrt()
-    return inner(details / (0.2 + deviation), MARGIN)
+    return remove_border(details / (0.2 + deviation), MARGIN)
 
 
-def energies(images: Tensor, gabors: Tensor) -> Tensor:
+def average_responses(images: Tensor, gabors: Tensor) -> Tensor:
     """Mean magnitude of each filter's response in each block (B, filters x blocks)."""
-    spectrum = torch.fft.fft2(mirrored(images, BORDER))
+    spectrum = torch.fft.fft2(add_mirrored_border(images, BORDER))
     side = images.shape[1] // BLOCKS
-    found = []
+    means = []
     for gabor in gabors:  # one at a time: together they leave the cache and take longer
-        response = inner(torch.fft.ifft2(spectrum * gabor), BORDER).abs()
-        found.append(F.avg_pool2d(response, side).transpose(1, 2))  # (B, columns, rows)
-    return torch.stack(found, dim=1).flatten(1)
+        response = remove_border(torch.fft.ifft2(spectrum * gabor), BORDER).abs()
+        means.append(F.avg_pool2d(response, side).transpose(1, 2))  # (B, columns, rows)
+    return torch.stack(means, dim=1).flatten(1)
 
 
-def mirrored(images: Tensor, width: int) -> Tensor:
+def add_mirrored_border(images: Tensor, width: int) -> Tensor:
     """Images (B, H, H) with a border in which they are mirrored, outermost pixels repeated."""
     side = images.shape[1]
-    at = torch.arange(-width, side + width, device=images.device) % (2 * side)
-    at = torch.minimum(at, 2 * side - 1 - at)
-    return images[:, at[:, None], at]
+    position = torch.arange(-width, side + width, device=images.device) % (2 * side)
+    folded = torch.minimum(position, 2 * side - 1 - position)
+    return images[:, folded[:, None], folded]
 
 
-def inner(images: Tensor, width: int) -> Tensor:
+def remove_border(images: Tensor, width: int) -> Tensor:
     """Images without that border."""
     return images[:, width:-width, width:-width]
 

@@ -70,7 +70,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shape = np.asarray(y).shape
         matrix = len(shape) == 2 and shape[1] > 1
         x, given = validate_data(self, X, y, dtype=FLOATS, multi_output=matrix)
-        self.classes_, sets = _of_matrix(given) if matrix else _of_labels(given)
+        self.classes_, sets = _read_matrix(given) if matrix else _read_labels(given)
         if len(self.classes_) < 2:
             raise ValueError("y names one class alone: there is nothing to tell apart")
         if sets.all(axis=1).all():
@@ -156,7 +156,7 @@ def check_setting(
         raise ValueError(f"{name} must be {number} {limits}, not {value!r}")
 
 
-def _of_matrix(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _read_matrix(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     if not np.isin(y, (0, 1)).all():
         raise ValueError("a matrix y must hold 0 and 1 alone (or booleans): candidate sets")
     sets = y.astype(bool)
@@ -166,7 +166,7 @@ def _of_matrix(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.arange(sets.shape[1]), sets
 
 
-def _of_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _read_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     check_classification_targets(y)
     classes, index = np.unique(y, return_inverse=True)
     return classes, np.eye(len(classes), dtype=bool)[index]

@@ -12,26 +12,38 @@ from sklearn.model_selection import KFold
 from torch import Tensor
 
 from concont.classic.estimator import CandidateClassifier, check_setting
-from concont.classic.graph import Graph, neighbours, other_neighbours, unit_rows
-from concont.classic.linear_machine import Machine, Rows, hinges, project, second_moment, solve
+from concont.classic.graph import (
+    Graph,
+    find_neighbours,
+    find_other_neighbours,
+    scale_to_unit_length,
+)
+from concont.classic.linear_machine import (
+    Machine,
+    WeightedRows,
+    compute_second_moment,
+    hinge_losses,
+    project_to_simplex,
+    solve_machine,
+)
 
 GRID = (0.001, 0.01, 0.1, 1.0, 10.0)  # of lam and mu
 FOLDS = 5
-SPREAD_ROUNDS, SPREAD_END = 200, 0.01
+SPREAD_ROUNDS, SPREAD_TOLERANCE = 200, 0.01
 
 Start = tuple[Tensor, Tensor]  # of a machine: weights and shares
 
 
 @dataclass(frozen=True)
-class Limits:
-    """How exactly machines are to be solved, and soft labels to settle."""
+class SolverLimits:
+    """How exactly machines are to be solved, and how far soft labels must settle."""
 
     tolerance: float  # of a machine
     steps: int  # at most, of each
-    still: float  # rounds end when soft labels change by less (root of the mean square)
+    settled_below: float  # rounds end when soft labels change by less (root of the mean square)
 
 
-SEARCH = Limits(0.03, 200, 1e-3)  # of machines that are only compared
+SEARCH_LIMITS = SolverLimits(0.03, 200, 1e-3)  # of machines that are only compared
 
 
 class UninformativeWarning(UserWarning):
@@ -130,18 +142,18 @@ class PARMClassifier(CandidateClassifier):
 
     def _fit(self, x: Tensor, sets: Tensor) -> None:
         self._check_settings()
-        _check_size(x)
-        self.lam_, self.mu_ = self._search(x, sets)
-        ground = _ground(x, sets, self.k, self.alpha)
-        limits = Limits(self.tolerance, self.max_steps, -1.0)
-        soft, machines = self._alternate(ground, self.lam_, self.mu_, limits)
+        _check_feature_size(x)
+        self.lam_, self.mu_ = self._search_weights(x, sets)
+        prepared = _prepare_rows(x, sets, self.k, self.alpha)
+        limits = SolverLimits(self.tolerance, self.max_steps, -1.0)
+        soft, machines = self._alternate(prepared, self.lam_, self.mu_, limits)
         last = machines[-1]
-        self._warn(last)
+        self._warn_of_machine(last)
         self.coef_ = last.weights.cpu().numpy()
         self.gain_, self.gap_ = last.gain, last.gap
         self.steps_ = sum(machine.steps for machine in machines)
         found = torch.empty_like(soft)
-        found[ground.order] = soft
+        found[prepared.order] = soft
         self.distribution_ = found.cpu().numpy()
         self.labels_ = self.classes_[self.distribution_.argmax(axis=1)]
 
@@ -150,30 +162,30 @@ class PARMClassifier(CandidateClassifier):
 
     def _alternate(
         self,
-        ground: "_Ground",
+        prepared: "_PreparedRows",
         lam: float,
         mu: float,
-        limits: Limits,
+        limits: SolverLimits,
         start: Start | None = None,
     ) -> tuple[Tensor, list[Machine]]:
-        """The soft labels (N, C) of the ground's rows, and the machine of each round."""
-        near = ground.soft[ground.partial :]
-        rows = ground.weighted(lam, mu)
+        """The soft labels (N, C) of the prepared rows, and the machine of each round."""
+        near = prepared.soft[prepared.partial :]
+        rows = prepared.weighted(lam, mu)
         tie = mu / (2 * self.gamma * max(1, len(near)))
-        soft, machines = ground.soft.clone(), []
+        soft, machines = prepared.soft.clone(), []
         for _ in range(self.rounds):
-            machine = solve(rows, soft, start, limits.tolerance, limits.steps)
+            machine = solve_machine(rows, soft, start, limits.tolerance, limits.steps)
             machines.append(machine)
             start = machine.weights, machine.shares
-            slack = hinges(rows.x[ground.partial :] @ machine.weights.T)
-            before, now = soft[ground.partial :], project(near - tie * slack)
-            moved = float(torch.linalg.vector_norm(now - before)) / max(1, now.numel()) ** 0.5
-            soft[ground.partial :] = now
-            if moved <= limits.still:
+            slack = hinge_losses(rows.x[prepared.partial :] @ machine.weights.T)
+            before, after = soft[prepared.partial :], project_to_simplex(near - tie * slack)
+            moved = float(torch.linalg.vector_norm(after - before)) / max(1, after.numel()) ** 0.5
+            soft[prepared.partial :] = after
+            if moved <= limits.settled_below:
                 break
         return soft, machines
 
-    def _search(self, x: Tensor, sets: Tensor) -> tuple[float, float]:
+    def _search_weights(self, x: Tensor, sets: Tensor) -> tuple[float, float]:
         """`lam` and `mu`, by cross-validation where asked for."""
         partial = ~sets.all(dim=1)
         grids = [GRID if value == "cv" else (float(value),) for value in (self.lam, self.mu)]
@@ -201,18 +213,18 @@ class PARMClassifier(CandidateClassifier):
         """
         kept = torch.ones_like(sets[:, 0])
         kept[held] = False
-        ground = _ground(x[kept], sets[kept], self.k, self.alpha)
+        prepared = _prepare_rows(x[kept], sets[kept], self.k, self.alpha)
         start, before = None, 1.0
         for lam, mu in sorted(credit, key=lambda pair: (pair[1] / pair[0], pair)):
             if start is not None:
                 start = start[0] * (lam / before), start[1]
-            last = self._alternate(ground, lam, mu, SEARCH, start)[1][-1]
+            last = self._alternate(prepared, lam, mu, SEARCH_LIMITS, start)[1][-1]
             start, before = (last.weights, last.shares), lam
             label = (x[held] @ last.weights.T).argmax(dim=1, keepdim=True)
             inside = sets[held].gather(1, label).squeeze(1)
             credit[lam, mu] += float((inside.double() / sets[held].sum(dim=1)).sum())
 
-    def _warn(self, last: Machine) -> None:
+    def _warn_of_machine(self, last: Machine) -> None:
         if last.worthless:
             warnings.warn(
                 "the soft labels say nothing of the rows: the best linear machine is W = 0, and "
@@ -238,7 +250,7 @@ class PARMClassifier(CandidateClassifier):
 
 
 @dataclass(frozen=True)
-class _Ground:
+class _PreparedRows:
     """What does not depend on lam and mu; the partial rows come first."""
 
     x: Tensor  # (N, D)
@@ -247,17 +259,18 @@ class _Ground:
     partial: int  # how many rows are
     moments: tuple[Tensor, Tensor]  # (D, D) of partial and unlabelled rows
 
-    def weighted(self, lam: float, mu: float) -> Rows:
+    def weighted(self, lam: float, mu: float) -> WeightedRows:
         """The rows with their costs: lam and mu, shared out equally."""
         others = len(self.x) - self.partial
         each = lam / self.partial, mu / max(1, others)
         cost = torch.cat(
             [self.x.new_full((n,), c) for n, c in zip((self.partial, others), each, strict=True)]
         )
-        return Rows.of(self.x, cost, each[0] * self.moments[0] + each[1] * self.moments[1])
+        moment = each[0] * self.moments[0] + each[1] * self.moments[1]
+        return WeightedRows.from_costs(self.x, cost, moment)
 
 
-def _check_size(x: Tensor) -> None:
+def _check_feature_size(x: Tensor) -> None:
     """Refuse features for which scores, that grow with their square, could not be squared."""
     limits = torch.finfo(x.dtype)
     largest, lowest, highest = float(x.abs().max()), limits.tiny**0.25, limits.max**0.25
@@ -268,20 +281,21 @@ def _check_size(x: Tensor) -> None:
         )
 
 
-def _ground(x: Tensor, sets: Tensor, k: int, alpha: float) -> _Ground:
+def _prepare_rows(x: Tensor, sets: Tensor, k: int, alpha: float) -> _PreparedRows:
     unlabelled = sets.all(dim=1)
     partial = len(sets) - int(unlabelled.sum())
     order = unlabelled.int().argsort(stable=True)
-    x, unit = x[order], unit_rows(x[order])
-    f_p = spread(unit[:partial], sets[order[:partial]].to(x.dtype), k, alpha)
-    near = _weighted(*neighbours(unit[partial:], unit[:partial], min(k, partial))) @ f_p
-    moments = second_moment(x[:partial]), second_moment(x[partial:])
-    return _Ground(x, torch.cat([f_p, near]), order, partial, moments)
+    x, unit = x[order], scale_to_unit_length(x[order])
+    f_p = spread_labels(unit[:partial], sets[order[:partial]].to(x.dtype), k, alpha)
+    nearest = find_neighbours(unit[partial:], unit[:partial], min(k, partial))
+    near = _weigh_by_distance(*nearest) @ f_p
+    moments = compute_second_moment(x[:partial]), compute_second_moment(x[partial:])
+    return _PreparedRows(x, torch.cat([f_p, near]), order, partial, moments)
 
 
-def spread(unit: Tensor, members: Tensor, k: int, alpha: float) -> Tensor:
+def spread_labels(unit: Tensor, members: Tensor, k: int, alpha: float) -> Tensor:
     """Soft labels (P, C) of rows of length 1: their candidates (0 or 1), as neighbours see them."""
-    graph = _weighted(*other_neighbours(unit, min(k + 1, len(unit))))
+    graph = _weigh_by_distance(*find_other_neighbours(unit, min(k + 1, len(unit))))
     soft = members / members.sum(dim=1, keepdim=True)
     for _ in range(SPREAD_ROUNDS):
         before = soft
@@ -290,11 +304,11 @@ def spread(unit: Tensor, members: Tensor, k: int, alpha: float) -> Tensor:
         # With alpha = 1 the neighbours may leave a row nothing: it stays as it is.
         soft = torch.where(total > 0, inside / total.where(total > 0, 1.0), soft)
         change = torch.linalg.matrix_norm(soft) - torch.linalg.matrix_norm(before)
-        if abs(float(change)) < SPREAD_END:
+        if abs(float(change)) < SPREAD_TOLERANCE:
             break
     return soft
 
 
-def _weighted(squared: Tensor, index: Tensor) -> Graph:
+def _weigh_by_distance(squared: Tensor, index: Tensor) -> Graph:
     weight = (-squared / 2).exp()
     return Graph(index, weight / weight.sum(dim=1, keepdim=True))

@@ -9,13 +9,13 @@ from torch import Tensor
 from concont.classic.estimator import CandidateClassifier, check_setting
 from concont.classic.graph import (
     Graph,
-    gram,
-    neighbours,
+    compute_gram,
+    count_rows_at_once,
+    find_neighbours,
+    find_other_neighbours,
     nnls_weights,
-    nonnegative,
-    other_neighbours,
-    rows_at_once,
-    unit_rows,
+    scale_to_unit_length,
+    solve_nonnegative,
 )
 
 
@@ -103,11 +103,11 @@ class SSPLClassifier(CandidateClassifier):
 
     def _fit(self, x: Tensor, sets: Tensor) -> None:
         self._check_settings()
-        x = unit_rows(x)
+        x = scale_to_unit_length(x)
         partial = ~sets.all(dim=1)
         found = torch.empty_like(sets, dtype=x.dtype)
         found[partial], found[~partial] = self._spread(x[partial], x[~partial], sets[partial])
-        found = _inside(found, sets)
+        found = _normalise_inside(found, sets)
         label = found.argmax(dim=1).cpu().numpy()
         self.distribution_ = found.cpu().numpy()
         self.labels_ = self.classes_[label]
@@ -115,19 +115,19 @@ class SSPLClassifier(CandidateClassifier):
 
     def _spread(self, x_p: Tensor, x_u: Tensor, sets: Tensor) -> tuple[Tensor, Tensor]:
         """How much of each class the partial (P, C) and the unlabelled rows (U, C) have."""
-        pp, uu = _own_graph(x_p, self.k), _own_graph(x_u, self.k)
-        pu, up = _graph(x_p, x_u, self.k), _graph(x_u, x_p, self.k)
+        pp, uu = _make_own_graph(x_p, self.k), _make_own_graph(x_u, self.k)
+        pu, up = _make_graph(x_p, x_u, self.k), _make_graph(x_u, x_p, self.k)
         classes = sets.shape[1]
-        first = _inside(x_p.new_ones(sets.shape), sets)
+        first = _normalise_inside(x_p.new_ones(sets.shape), sets)
         f_p, f_u = first, x_u.new_full((len(x_u), classes), 1 / classes)
         for t in range(1, self.rounds + 1):
             self.n_iter_, before = t, torch.cat([f_p, f_u])
             f_p = self.alpha * (pp @ f_p) + (1 - self.alpha) * first
             f_u = self.alpha * (up @ f_p) + (1 - self.alpha) * f_u
-            f_p = _inside(f_p, sets)
+            f_p = _normalise_inside(f_p, sets)
             beta = self.beta * t / self.rounds if t <= self.rounds / 2 else self.beta
             f_u = beta * (uu @ f_u) + (1 - beta) * f_u
-            f_p = _inside(beta * (pu @ f_u) + (1 - beta) * f_p, sets)
+            f_p = _normalise_inside(beta * (pu @ f_u) + (1 - beta) * f_p, sets)
             if torch.linalg.matrix_norm(torch.cat([f_p, f_u]) - before) < self.tolerance:
                 break
         # A class in no candidate set has no mass before or after: its factor is 0.
@@ -137,21 +137,28 @@ class SSPLClassifier(CandidateClassifier):
 
     def _scores(self, x: Tensor) -> Tensor:
         """Minus the residuals (N, C): how ill each class's neighbours alone make up the row."""
-        x, rows, label = unit_rows(x), self._tensor(self._rows), self._tensor(self._label)
+        x, rows, label = (
+            scale_to_unit_length(x),
+            self._tensor(self._rows),
+            self._tensor(self._label),
+        )
         partial = self._tensor(self._partial)
-        near_p, near_u = _among(x, rows, partial, self.k), _among(x, rows, ~partial, self.k)
+        near_p, near_u = (
+            _find_nearest_among(x, rows, partial, self.k),
+            _find_nearest_among(x, rows, ~partial, self.k),
+        )
         r = 1.0 if partial.all() else self.r
         index = torch.cat([near_p, near_u], dim=1)
         scores = x.new_empty((len(x), len(self.classes_)), dtype=torch.float64)
-        at_once = rows_at_once(index.shape[1], x.shape[1], 3 * len(self.classes_))
-        for start in range(0, len(x), at_once):
-            here = slice(start, start + at_once)
-            products, right = gram(x[here], rows[index[here]])
-            weights = _weights(products, right, near_p.shape[1], r)
-            empty = torch.zeros_like(scores[here])
-            parts = _by_class(products, right, weights, label[index[here]], empty)
-            square = x[here].double().square().sum(dim=1, keepdim=True) + parts
-            scores[here] = -square.clamp(min=0).sqrt()
+        block_size = count_rows_at_once(index.shape[1], x.shape[1], 3 * len(self.classes_))
+        for start in range(0, len(x), block_size):
+            block = slice(start, start + block_size)
+            products, right = compute_gram(x[block], rows[index[block]])
+            weights = _weigh_neighbours(products, right, near_p.shape[1], r)
+            zeros = torch.zeros_like(scores[block])
+            parts = _sum_by_class(products, right, weights, label[index[block]], zeros)
+            square = x[block].double().square().sum(dim=1, keepdim=True) + parts
+            scores[block] = -square.clamp(min=0).sqrt()
         return scores
 
     def _check_settings(self) -> None:
@@ -162,38 +169,38 @@ class SSPLClassifier(CandidateClassifier):
             check_setting(name, getattr(self, name), 0, 1)
 
 
-def _inside(values: Tensor, sets: Tensor) -> Tensor:
+def _normalise_inside(values: Tensor, sets: Tensor) -> Tensor:
     """A distribution over each row's candidates, in proportion to values; uniform if all are 0."""
     inside = values * sets
     inside = torch.where(inside.any(dim=1, keepdim=True), inside, sets.to(values))
     return inside / inside.sum(dim=1, keepdim=True)
 
 
-def _graph(queries: Tensor, points: Tensor, k: int) -> Graph:
-    _, index = neighbours(queries, points, min(k, len(points)))
+def _make_graph(queries: Tensor, points: Tensor, k: int) -> Graph:
+    _, index = find_neighbours(queries, points, min(k, len(points)))
     return Graph(index, nnls_weights(queries, points, index))
 
 
-def _own_graph(points: Tensor, k: int) -> Graph:
-    _, index = other_neighbours(points, max(1, min(k, len(points))))
+def _make_own_graph(points: Tensor, k: int) -> Graph:
+    _, index = find_other_neighbours(points, max(1, min(k, len(points))))
     return Graph(index, nnls_weights(points, points, index))
 
 
-def _among(x: Tensor, rows: Tensor, side: Tensor, k: int) -> Tensor:
-    """The nearest rows (N, k) on one side (a mask of rows)."""
-    members = side.nonzero().squeeze(1)
-    return members[neighbours(x, rows[members], min(k, len(members)))[1]]
+def _find_nearest_among(x: Tensor, rows: Tensor, chosen: Tensor, k: int) -> Tensor:
+    """The nearest rows (N, k) among those chosen (a mask of rows)."""
+    members = chosen.nonzero().squeeze(1)
+    return members[find_neighbours(x, rows[members], min(k, len(members)))[1]]
 
 
-def _weights(products: Tensor, right: Tensor, partial: int, r: float) -> Tensor:
+def _weigh_neighbours(products: Tensor, right: Tensor, partial: int, r: float) -> Tensor:
     """Weights (Q, k) of the neighbours, of whom so many come first from the partial side."""
-    inner = nonnegative(products[:, :partial, :partial], right[:, :partial])
-    outer = nonnegative(products[:, partial:, partial:], right[:, partial:])
+    inner = solve_nonnegative(products[:, :partial, :partial], right[:, :partial])
+    outer = solve_nonnegative(products[:, partial:, partial:], right[:, partial:])
     return torch.cat([r * inner, (1 - r) * outer], dim=1)
 
 
-def _by_class(
-    products: Tensor, right: Tensor, weights: Tensor, label: Tensor, empty: Tensor
+def _sum_by_class(
+    products: Tensor, right: Tensor, weights: Tensor, label: Tensor, zeros: Tensor
 ) -> Tensor:
     """The square of x - sum(w n) over the neighbours n of each class, less that of x: (Q, C).
 
@@ -201,4 +208,4 @@ def _by_class(
     """
     same = label[:, :, None] == label[:, None, :]
     crossed = ((products * same) @ weights[:, :, None]).squeeze(2)
-    return empty.scatter_add(1, label, weights * (crossed - 2 * right))
+    return zeros.scatter_add(1, label, weights * (crossed - 2 * right))

@@ -43,7 +43,7 @@ def main() -> None:
         sys.exit(1)
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         from concont.version import describe
 
@@ -52,9 +52,10 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
-def _root(
+def _set_common_options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show and stop.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show and stop."),
     ] = False,
 ) -> None:
     """Options of the command as a whole."""
@@ -69,6 +70,7 @@ def console() -> "Console":
 
 def wide_console() -> "Console":
     """For wide tables, which a file or a pipe has room for."""
-    found = console()
-    found.width = found.width if found.is_terminal else 200
-    return found
+    wide = console()
+    if not wide.is_terminal:
+        wide.width = 200
+    return wide

@@ -1,6 +1,7 @@
-"""`concont bench`."""
+"""`concont bench`: how long a training step takes on this machine."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,8 @@ from concont.cli.app import app, console
 from concont.config.registry import HOW
 from concont.errors import UsageError
 
-ON_CPU = ["model.name=small", "train.batch_size=64"]
+# A CPU would take minutes for one step of the whole recipe.
+CPU_SETTINGS = ["model.name=small", "train.batch_size=64"]
 
 
 @app.command()
@@ -60,16 +62,15 @@ def bench(
     if methods is not None and (method is not None or scaling or run is not None):
         raise UsageError("--methods stands alone: leave out --method, --scaling and --run")
     figures: Any
-    show: Any
+    print_figures: Callable[[Any], None]
     if run is not None:
-        from concont.bench.finished import describe_run
+        from concont.bench.finished_run import describe_run_time
         from concont.runs.folder import RunFolder
 
-        figures, show = describe_run(RunFolder(run), passing), _show_run
+        figures, print_figures = describe_run_time(RunFolder(run), passing), _print_run
     else:
-        from concont.bench.report import bench as measure
-        from concont.bench.report import compare, each_method
-        from concont.bench.scaling import scaling as grow
+        from concont.bench.report import resolve_methods, time_method, time_methods
+        from concont.bench.scaling import time_scaling
         from concont.config.resolve import resolve
         from concont.device import choose_device
 
@@ -82,29 +83,33 @@ def bench(
             for section, values in given.items()
         }
         on_gpu = choose_device(device or "auto").type == "cuda"
-        small = [] if on_gpu or recipe is not None else ON_CPU
+        small = [] if on_gpu or recipe is not None else CPU_SETTINGS
         chosen = [a for a in small if batch is None or "batch" not in a] + (assignments or [])
         asked = flags, recipe or "cifar10", chosen
         calls = (100 if on_gpu else 5) if steps is None else steps
         rows = (50_000 if on_gpu else 2_000) if images is None else images
         if scaling:
-            figures, show = grow(resolve(*asked, code=method), calls), _show_scaling
+            figures, print_figures = (
+                time_scaling(resolve(*asked, code=method), calls),
+                _print_scaling,
+            )
         elif methods is not None:
-            each = each_method(methods, *asked)
-            figures, show = compare(each, rows, image_size, calls), _show_methods
+            each = resolve_methods(methods, *asked)
+            figures, print_figures = time_methods(each, rows, image_size, calls), _print_methods
         else:
             settings = resolve(*asked, code=method)
-            figures, show = measure(settings, rows, image_size, calls, plain), _show
+            figures = time_method(settings, rows, image_size, calls, plain)
+            print_figures = _print_step
     if as_json:
         typer.echo(json.dumps(figures))
     else:
-        show(figures)
+        print_figures(figures)
 
 
-def _show(figures: dict[str, Any]) -> None:
+def _print_step(figures: dict[str, Any]) -> None:
     from rich.table import Table
 
-    def ms(value: float | None) -> str:
+    def format_ms(value: float | None) -> str:
         return "-" if value is None else f"{value:.2f}"
 
     size, batch = figures["image_size"], figures["batch"]
@@ -113,41 +118,41 @@ def _show(figures: dict[str, Any]) -> None:
     table.add_column("")
     for name in ("ms a step", "images/s", "TFLOP/s", "of the matrix rate", "views, ms"):
         table.add_column(name, justify="right")
-    work = figures["tflops"] * figures["step_ms"] * 1e9
+    flops_of_step = figures["tflops"] * figures["step_ms"] * 1e9
     ways = {
-        "concont": ("step_ms", work, "views_ms"),
+        "concont": ("step_ms", flops_of_step, "views_ms"),
         "plain, float32": ("plain_float32_step_ms", figures.get("plain_flops"), "plain_views_ms"),
         "plain, bfloat16": ("plain_bfloat16_step_ms", figures.get("plain_flops"), "plain_views_ms"),
     }
     for name, (key, flops, views) in ways.items():
-        time = figures.get(key)
-        if time is not None:
-            rate = flops / time / 1e9
-            cells = (ms(time), f"{batch / time * 1000:,.0f}", f"{rate:.3g}")
-            share = f"{100 * rate / figures['matmul_tflops']:.1f} %"
-            table.add_row(name, *cells, share, ms(figures[views]))
+        step_ms = figures.get(key)
+        if step_ms is not None:
+            tflops = flops / step_ms / 1e9
+            cells = (format_ms(step_ms), f"{batch / step_ms * 1000:,.0f}", f"{tflops:.3g}")
+            share = f"{100 * tflops / figures['matmul_tflops']:.1f} %"
+            table.add_row(name, *cells, share, format_ms(figures[views]))
     screen = console()
     screen.print(table)
     lines = [
         f"an epoch of 50,000 images: {figures['epoch_s']:.2f} s",
         f"views: {100 * figures['views_ms'] / figures['step_ms']:.1f} % of the step",
-        f"first step: {figures['first_step_s']:.1f} s{_cache(figures['warm_cache'])}",
+        f"first step: {figures['first_step_s']:.1f} s{_describe_cache(figures['warm_cache'])}",
         f"a large product of matrices: {figures['matmul_tflops']:.3g} TFLOP/s",
     ]
     if figures["step_memory_gb"] is not None:
         lines.append(f"memory beyond networks and data: {figures['step_memory_gb']:.2f} GB")
     if figures["plain_step_ms"] is not None:
-        step = figures["plain_step_ms"] / figures["step_ms"]
-        views = figures["plain_views_ms"] / figures["views_ms"]
-        workers = figures["plain_workers"]
+        faster_step = figures["plain_step_ms"] / figures["step_ms"]
+        faster_views = figures["plain_views_ms"] / figures["views_ms"]
         lines.append(
-            f"faster than the plain way ({workers} workers): step {step:.1f} x, views {views:.1f} x"
+            f"faster than the plain way ({figures['plain_workers']} workers): "
+            f"step {faster_step:.1f} x, views {faster_views:.1f} x"
         )
     for line in lines:
         screen.print(line, highlight=False, soft_wrap=True)
 
 
-def _show_methods(rows: list[dict[str, Any]]) -> None:
+def _print_methods(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     first = rows[0]
@@ -161,11 +166,11 @@ def _show_methods(rows: list[dict[str, Any]]) -> None:
     console().print(table)
 
 
-def _cache(warm: bool | None) -> str:
+def _describe_cache(warm: bool | None) -> str:
     return {None: "", True: ", compiled before", False: ", compiled now"}[warm]
 
 
-def _show_scaling(figures: dict[str, Any]) -> None:
+def _print_scaling(figures: dict[str, Any]) -> None:
     from rich.table import Table
 
     table = Table(title="Time for an image")
@@ -184,7 +189,7 @@ def _show_scaling(figures: dict[str, Any]) -> None:
     console().print(table)
 
 
-def _show_run(figures: dict[str, Any]) -> None:
+def _print_run(figures: dict[str, Any]) -> None:
     from concont.cli.display import percent
 
     by = figures["seconds_by"]

@@ -22,7 +22,7 @@ def datasets(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the named sources: sizes, where they are looked for, and whether they are there."""
-    from concont.data.named import NAMED, default_root, found
+    from concont.data.named import NAMED, default_root, find_source
 
     where = Path(root) if root else default_root()
     rows: list[dict[str, Any]] = [
@@ -30,7 +30,7 @@ def datasets(
         | {"found": "scikit-learn"}
     ]
     for name, source in NAMED.items():
-        path = found(name, where)
+        path = find_source(name, where)
         rows.append(
             {"name": name, "train": source.n_train, "test": source.n_test}
             | {"shape": list(source.shape), "classes": source.n_classes}
@@ -96,7 +96,7 @@ def _data_settings(flags: dict[str, Any]) -> Any:
 
     given = {name: value for name, value in flags.items() if value is not None}
     if "source" not in given:
-        raise UsageError("say of what: --data NAME, or --data FILE.npz")
+        raise UsageError("no data is named: give --data NAME, or --data FILE.npz")
     return resolve({"data": given}).data
 
 
@@ -118,12 +118,12 @@ def views(
     out: Annotated[Path, typer.Option(help="The picture to write, .png.")] = Path("views.png"),
 ) -> None:
     """Draw what the network sees: weak and strong views of the same images."""
-    from concont.augment.sheet import contact_sheet
+    from concont.augment.contact_sheet import draw_contact_sheet
     from concont.config.resolve import resolve
     from concont.data import sources
 
     settings = _data_settings({"source": source, "root": root})
     chosen = resolve({"data": {"source": settings.source}}).views
     data = sources.load(settings.source, settings.root)
-    contact_sheet(data.x_train, chosen, images, seed).save(out, optimize=True)
+    draw_contact_sheet(data.x_train, chosen, images, seed).save(out, optimize=True)
     typer.echo(f"{out}")

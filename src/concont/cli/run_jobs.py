@@ -145,11 +145,11 @@ def _leave_out_without_data(jobs: "Sequence[Job]") -> "list[Job]":
 
 def _find_data(jobs: "Sequence[Job]") -> None:
     """Missing data is said once, before anything starts."""
-    from concont.data.named import NAMED, default_root, look_for
+    from concont.data.named import NAMED, default_root, require_source
 
     for source, root in dict.fromkeys((j.settings.data.source, j.settings.data.root) for j in jobs):
         if source in NAMED:
-            look_for(source, Path(root) if root else default_root())
+            require_source(source, Path(root) if root else default_root())
 
 
 def _show_fitting(

@@ -136,9 +136,9 @@ def train(
 
 
 def _download(source: str, root: str | None) -> None:
-    from concont.data.named import default_root, fetch
+    from concont.data.named import default_root, download_source
 
-    fetch(source, Path(root) if root else default_root())
+    download_source(source, Path(root) if root else default_root())
 
 
 def _train(

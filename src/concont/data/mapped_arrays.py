@@ -13,9 +13,11 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-LARGE = 256 * 2**20  # bytes of a member from which on it is mapped
-LOCAL_HEADER = struct.Struct("<26xHH")  # of a zip member; ends in the lengths of name and extras
-HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+LARGE = 256 * 2**20  # bytes of an array from which on it is mapped
+LOCAL_FILE_HEADER = struct.Struct(
+    "<26xHH"
+)  # of a zip member; ends in the lengths of name and extras
+READ_NPY_HEADER = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 def read_arrays(path: Path) -> dict[str, Any]:
@@ -23,13 +25,13 @@ def read_arrays(path: Path) -> dict[str, Any]:
     arrays = {}
     with np.load(path, allow_pickle=False) as archive:
         for info in archive.zip.infolist():
-            view = _view(path, archive.zip, info)
+            mapped = _map_member(path, archive.zip, info)
             name = info.filename.removesuffix(".npy")
-            arrays[name] = archive[info.filename] if view is None else view
+            arrays[name] = archive[info.filename] if mapped is None else mapped
     return arrays
 
 
-def mapping(array: NDArray[Any]) -> mmap.mmap | None:
+def find_mapped_file(array: NDArray[Any]) -> mmap.mmap | None:
     """The mapped file that an array is a view of, if it is one."""
     base: object = array
     while isinstance(base, np.ndarray):
@@ -42,36 +44,36 @@ def read_ahead(array: NDArray[Any], rows: Iterable[int]) -> None:
 
     A hint: it does nothing for an array in memory, or where the system has no such call.
     """
-    file = mapping(array)
+    file = find_mapped_file(array)
     if file is None or not hasattr(file, "madvise"):
         return
-    origin = array.ctypes.data - np.frombuffer(file, np.uint8).ctypes.data
+    first_row = array.ctypes.data - np.frombuffer(file, np.uint8).ctypes.data
     for row in rows:
-        start = origin + row * array.strides[0]
-        within = start % mmap.PAGESIZE
+        start = first_row + row * array.strides[0]
+        into_page = start % mmap.PAGESIZE  # the call takes whole pages
         with suppress(OSError):
-            file.madvise(mmap.MADV_WILLNEED, start - within, within + array.strides[0])
+            file.madvise(mmap.MADV_WILLNEED, start - into_page, into_page + array.strides[0])
 
 
-def _view(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any] | None:
-    """A member as a view of the file; None where it is to be read."""
+def _map_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any] | None:
+    """An array of the archive as a view of the file; None where it is to be read."""
     stored = info.compress_type == zipfile.ZIP_STORED and info.filename.endswith(".npy")
     if not stored or info.file_size < LARGE:
         return None
     with archive.open(info) as member:  # refuses a damaged local header
         version = npy.read_magic(member)
-        if version not in HEADERS:
+        if version not in READ_NPY_HEADER:
             return None
-        shape, fortran_order, dtype = HEADERS[version](member)
+        shape, fortran_order, dtype = READ_NPY_HEADER[version](member)
         header = member.tell()
     if fortran_order or dtype.hasobject:  # np.load copies the one and refuses the other
         return None
     with open(path, "rb") as file:
         file.seek(info.header_offset)
-        lengths = LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))
-    start = info.header_offset + LOCAL_HEADER.size + sum(lengths)
+        lengths = LOCAL_FILE_HEADER.unpack(file.read(LOCAL_FILE_HEADER.size))
+    start = info.header_offset + LOCAL_FILE_HEADER.size + sum(lengths)
     size = header + math.prod(shape) * dtype.itemsize
     # The archive's CRC goes unchecked, as that would take reading it all; its extent is checked.
     if size != info.file_size or start + size > path.stat().st_size:
-        raise zipfile.BadZipFile(f"{info.filename} is not of the size it states")
+        raise zipfile.BadZipFile(f"{info.filename} is not of the size that its header states")
     return np.memmap(path, dtype, "r", start + header, shape)

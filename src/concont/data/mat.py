@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from concont.errors import DataError, UsageError
 
-NAMES = ("data", "partial_target", "target")
+REQUIRED = ("data", "partial_target")
 
 
 def read_mat(path: Path) -> dict[str, NDArray[Any]]:
@@ -17,16 +17,16 @@ def read_mat(path: Path) -> dict[str, NDArray[Any]]:
     It holds `data` (N x D), `partial_target` (C x N, 1 for a candidate), and where the true labels
     are known `target` (C x N, one 1 a column; a column without any is unknown).
     """
-    content = _load(path)
-    for name in NAMES[:2]:
+    content = _load_matlab_file(path)
+    for name in REQUIRED:
         if name not in content:
             found = ", ".join(sorted(content)) or "nothing"
             raise DataError(f"{path}: no {name} in it; found {found}")
-    rows = _numbers(content["data"], "data", path)
+    rows = _to_matrix(content["data"], "data", path)
     broken = ~np.isfinite(rows).all(axis=1)
     if broken.any():
         raise DataError(f"{path}: data row {int(broken.argmax())} is not finite")
-    sets = _indicators(content["partial_target"], "partial_target", len(rows), path)
+    sets = _to_memberships(content["partial_target"], "partial_target", len(rows), path)
     empty = ~sets.any(axis=0)
     if empty.any():
         raise DataError(
@@ -35,7 +35,7 @@ def read_mat(path: Path) -> dict[str, NDArray[Any]]:
         )
     arrays = {"x_train": rows, "candidates": sets.T.copy()}
     if "target" in content:
-        truth = _indicators(content["target"], "target", len(rows), path)
+        truth = _to_memberships(content["target"], "target", len(rows), path)
         if truth.shape != sets.shape:
             raise DataError(f"{path}: target is {truth.shape}, partial_target {sets.shape}")
         counts = truth.sum(axis=0)
@@ -46,7 +46,7 @@ def read_mat(path: Path) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _load_matlab_file(path: Path) -> dict[str, Any]:
     from scipy.io import loadmat
 
     if not path.is_file():
@@ -60,7 +60,7 @@ def _load(path: Path) -> dict[str, Any]:
     return {name: value for name, value in content.items() if not name.startswith("__")}
 
 
-def _numbers(value: Any, name: str, path: Path) -> NDArray[Any]:
+def _to_matrix(value: Any, name: str, path: Path) -> NDArray[Any]:
     """A matrix of numbers, sparse or not, as an array."""
     try:
         if hasattr(value, "check_format"):  # a bad index would be written to, wherever it points
@@ -69,13 +69,15 @@ def _numbers(value: Any, name: str, path: Path) -> NDArray[Any]:
     except (ValueError, MemoryError) as error:
         raise DataError(f"{path}: {name} is sparse and cannot be read ({error})") from None
     if dense.ndim != 2 or dense.dtype.kind not in "fiub" or dense.size == 0:
-        raise DataError(f"{path}: {name} is {dense.dtype} of shape {dense.shape}, no matrix")
+        raise DataError(
+            f"{path}: {name} is {dense.dtype} of shape {dense.shape}, no matrix of numbers"
+        )
     return dense if dense.dtype.kind == "f" else dense.astype(np.float64)
 
 
-def _indicators(value: Any, name: str, rows: int, path: Path) -> NDArray[np.bool_]:
-    """Who belongs to which class (C, N)."""
-    matrix = _numbers(value, name, path)
+def _to_memberships(value: Any, name: str, rows: int, path: Path) -> NDArray[np.bool_]:
+    """Which class each row belongs to (C, N)."""
+    matrix = _to_matrix(value, name, path)
     if matrix.shape[1] != rows:
         raise DataError(
             f"{path}: {name} is {matrix.shape}; it must be classes x rows, and data has {rows} rows"

@@ -1,4 +1,4 @@
-"""The named sources: where each is looked for under a root, and how its files are read."""
+"""The named data sets: where each is looked for under a root, and how its files are read."""
 
 import os
 import pickle
@@ -14,11 +14,16 @@ from concont.errors import ConcontError, DataError, UsageError
 
 Arrays = dict[str, NDArray[Any]]
 CIFAR10_TRAIN = tuple(f"data_batch_{n}" for n in range(1, 6))
-IDX = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
+FASHION_MNIST_FILES = (
+    "train-images-idx3",
+    "train-labels-idx1",
+    "t10k-images-idx3",
+    "t10k-labels-idx1",
+)
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedSource:
     """A source that has a name of its own."""
 
     n_train: int
@@ -42,7 +47,7 @@ def cache_folder() -> Path:
     return Path(cache) / "concont"
 
 
-class _PlainUnpickler(pickle.Unpickler):
+class _ArrayUnpickler(pickle.Unpickler):
     """Reads arrays, lists, dicts and text, and nothing that could run code."""
 
     ALLOWED = frozenset(
@@ -57,14 +62,14 @@ class _PlainUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """Refuse every type that CIFAR's files do not hold."""
         if (module, name) not in self.ALLOWED:
-            raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a CIFAR file")
+            raise pickle.UnpicklingError(f"{module}.{name} is not allowed in one of CIFAR's files")
         return super().find_class(module, name)
 
 
-def unpickle(file: IO[bytes], where: Path) -> dict[bytes, Any]:
-    """One of CIFAR's files."""
+def _unpickle_cifar(file: IO[bytes], where: Path) -> dict[bytes, Any]:
+    """What one of CIFAR's files holds."""
     try:
-        content = _PlainUnpickler(file, encoding="bytes").load()
+        content = _ArrayUnpickler(file, encoding="bytes").load()
     except (pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError) as error:
         raise DataError(f"{where}: not one of CIFAR's files, or cut short ({error})") from None
     if not isinstance(content, dict):
@@ -72,15 +77,16 @@ def unpickle(file: IO[bytes], where: Path) -> dict[bytes, Any]:
     return content
 
 
-def _cifar(root: Path, train: tuple[str, ...], test: tuple[str, ...], key: bytes) -> Arrays:
+def _read_cifar(root: Path, train: tuple[str, ...], test: tuple[str, ...], key: bytes) -> Arrays:
     arrays: Arrays = {}
     for split, names in (("train", train), ("test", test)):
         images, labels = [], []
         for name in names:
             with open(root / name, "rb") as file:
-                content = unpickle(file, root / name)
-            if b"data" not in content or key not in content:
-                raise DataError(f"{root / name}: no {key.decode()} in it")
+                content = _unpickle_cifar(file, root / name)
+            missing = [wanted.decode() for wanted in (b"data", key) if wanted not in content]
+            if missing:
+                raise DataError(f"{root / name}: no {' and no '.join(missing)} in it")
             images.append(np.asarray(content[b"data"]).reshape(-1, 3, 32, 32))
             labels += list(content[key])
         pixels = np.concatenate(images).transpose(0, 2, 3, 1)
@@ -89,25 +95,25 @@ def _cifar(root: Path, train: tuple[str, ...], test: tuple[str, ...], key: bytes
     return arrays
 
 
-def _names(path: Path, key: bytes) -> Arrays:
+def _read_class_names(path: Path, key: bytes) -> Arrays:
     """CIFAR's class names, where the file that holds them is there."""
     if not path.is_file():
         return {}
     with open(path, "rb") as file:
-        names = unpickle(file, path).get(key, [])
+        names = _unpickle_cifar(file, path).get(key, [])
     return {"classes": np.array([name.decode() for name in names])}
 
 
 def _read_cifar10(root: Path) -> Arrays:
     folder = root / "cifar-10-batches-py"
-    arrays = _cifar(folder, CIFAR10_TRAIN, ("test_batch",), b"labels")
-    return arrays | _names(folder / "batches.meta", b"label_names")
+    arrays = _read_cifar(folder, CIFAR10_TRAIN, ("test_batch",), b"labels")
+    return arrays | _read_class_names(folder / "batches.meta", b"label_names")
 
 
 def _read_cifar100(root: Path) -> Arrays:
     folder = root / "cifar-100-python"
-    arrays = _cifar(folder, ("train",), ("test",), b"fine_labels")
-    return arrays | _names(folder / "meta", b"fine_label_names")
+    arrays = _read_cifar(folder, ("train",), ("test",), b"fine_labels")
+    return arrays | _read_class_names(folder / "meta", b"fine_label_names")
 
 
 def _read_svhn(root: Path) -> Arrays:
@@ -138,7 +144,7 @@ def _read_fashion(root: Path) -> Arrays:
     return arrays
 
 
-def _fetch(kind: str) -> Callable[[Path], None]:
+def _make_download(kind: str) -> Callable[[Path], None]:
     def download(root: Path) -> None:
         from torchvision import datasets
 
@@ -152,47 +158,47 @@ def _fetch(kind: str) -> Callable[[Path], None]:
     return download
 
 
-NAMED: dict[str, Named] = {
-    "cifar10": Named(
+NAMED: dict[str, NamedSource] = {
+    "cifar10": NamedSource(
         n_train=50_000,
         n_test=10_000,
         shape=(32, 32, 3),
         n_classes=10,
         files=tuple(f"cifar-10-batches-py/{name}" for name in (*CIFAR10_TRAIN, "test_batch")),
         read=_read_cifar10,
-        download=_fetch("CIFAR10"),
+        download=_make_download("CIFAR10"),
     ),
-    "cifar100": Named(
+    "cifar100": NamedSource(
         n_train=50_000,
         n_test=10_000,
         shape=(32, 32, 3),
         n_classes=100,
         files=("cifar-100-python/train", "cifar-100-python/test"),
         read=_read_cifar100,
-        download=_fetch("CIFAR100"),
+        download=_make_download("CIFAR100"),
     ),
-    "svhn": Named(
+    "svhn": NamedSource(
         n_train=73_257,
         n_test=26_032,
         shape=(32, 32, 3),
         n_classes=10,
         files=("train_32x32.mat", "test_32x32.mat"),
         read=_read_svhn,
-        download=_fetch("SVHN"),
+        download=_make_download("SVHN"),
     ),
-    "fashion-mnist": Named(
+    "fashion-mnist": NamedSource(
         n_train=60_000,
         n_test=10_000,
         shape=(28, 28),
         n_classes=10,
-        files=tuple(f"FashionMNIST/raw/{name}-ubyte" for name in IDX),
+        files=tuple(f"FashionMNIST/raw/{name}-ubyte" for name in FASHION_MNIST_FILES),
         read=_read_fashion,
-        download=_fetch("FashionMNIST"),
+        download=_make_download("FashionMNIST"),
     ),
 }
 
 
-def found(name: str, root: Path) -> Path | None:
+def find_source(name: str, root: Path) -> Path | None:
     """What would be read under a root: `NAME.npz`, else torchvision's files, else nothing."""
     archive, files = root / f"{name}.npz", NAMED[name].files
     if archive.is_file():
@@ -200,18 +206,18 @@ def found(name: str, root: Path) -> Path | None:
     return root / files[0] if all((root / file).is_file() for file in files) else None
 
 
-def fetch(name: str, root: Path) -> None:
-    """Download a source through torchvision, unless it is there already."""
-    if name in NAMED and found(name, root) is None:
+def download_source(name: str, root: Path) -> None:
+    """Have torchvision download a named data set, unless it is there already."""
+    if name in NAMED and find_source(name, root) is None:
         try:
             NAMED[name].download(root)
         except (OSError, RuntimeError) as error:
             raise ConcontError(f"{name} could not be downloaded to {root}: {error}") from None
 
 
-def look_for(name: str, root: Path) -> Path:
-    """What would be read, which must be there."""
-    path = found(name, root)
+def require_source(name: str, root: Path) -> Path:
+    """What would be read; refused with a cure where nothing is there."""
+    path = find_source(name, root)
     if path is None:
         raise UsageError(
             f"{name} is not under {root}: neither {name}.npz nor {NAMED[name].files[0]}; "
@@ -220,7 +226,7 @@ def look_for(name: str, root: Path) -> Path:
     return path
 
 
-def read_named(name: str, root: Path) -> Arrays | Path:
+def read_source(name: str, root: Path) -> Arrays | Path:
     """A source's arrays from torchvision's files, or the path of its `.npz`."""
-    path = look_for(name, root)
+    path = require_source(name, root)
     return path if path.suffix == ".npz" else NAMED[name].read(root)

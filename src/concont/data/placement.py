@@ -1,4 +1,4 @@
-"""The training set on the device."""
+"""Where the training set lies: images on the device or fetched ahead, labels always on it."""
 
 import warnings
 from collections import deque
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from concont.data.mapped_arrays import mapping, read_ahead
+from concont.data.mapped_arrays import find_mapped_file, read_ahead
 from concont.data.problem import Problem
 from concont.data.sources import Images
 
@@ -38,7 +38,7 @@ class Resident:
 class Streamed:
     """Images in main memory or a mapped file; the next batches are fetched while one trains."""
 
-    AHEAD = 3
+    AHEAD = 3  # batches: enough to hide a slow read, and little memory
 
     def __init__(self, images: Images, device: torch.device) -> None:
         self.pixels, self.device = np.ascontiguousarray(images), device
@@ -47,13 +47,13 @@ class Streamed:
     def batches(self, rows: Tensor) -> Iterator[Tensor]:
         """The same images in the same order as a resident set gives."""
         with ThreadPoolExecutor(1) as fetcher:
-            waiting: deque[Future[Tensor]] = deque()
+            fetched: deque[Future[Tensor]] = deque()
             for batch in rows:
-                waiting.append(fetcher.submit(self._fetch, batch))
-                if len(waiting) > self.AHEAD:
-                    yield waiting.popleft().result().to(self.device, non_blocking=True)
-            while waiting:
-                yield waiting.popleft().result().to(self.device, non_blocking=True)
+                fetched.append(fetcher.submit(self._fetch, batch))
+                if len(fetched) > self.AHEAD:
+                    yield fetched.popleft().result().to(self.device, non_blocking=True)
+            while fetched:
+                yield fetched.popleft().result().to(self.device, non_blocking=True)
 
     def _fetch(self, batch: Tensor) -> Tensor:
         read_ahead(self.pixels, batch.tolist())
@@ -61,19 +61,20 @@ class Streamed:
         return images.pin_memory() if self.device.type == "cuda" else images
 
 
-def place(images: Images, device: torch.device, memory_share: float) -> Resident | Streamed:
+def place_images(images: Images, device: torch.device, memory_share: float) -> Resident | Streamed:
     """On the device where the images take at most that share of its free memory."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         fits = images.nbytes <= memory_share * free
     else:
-        fits = memory_share > 0 and mapping(images) is None  # in main memory either way
+        # In main memory either way, but for a mapped file, which may not fit.
+        fits = memory_share > 0 and find_mapped_file(images) is None
     return Resident(images, device) if fits else Streamed(images, device)
 
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """All rows; sets and labels on the training device, images there or on their way."""
+    """All rows; candidate sets and labels on the training device, images there or streamed."""
 
     images: Resident | Streamed
     candidates: Tensor  # (N, C) bool
@@ -83,7 +84,7 @@ class TrainingSet:
     def of(cls, problem: Problem, device: torch.device, memory_share: float) -> "TrainingSet":
         """A problem's rows, moved to the device."""
         return cls(
-            place(problem.images, device, memory_share),
+            place_images(problem.images, device, memory_share),
             torch.from_numpy(problem.candidates).to(device),
             torch.from_numpy(problem.truth).to(device),
         )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from concont.data.mapped_arrays import read_arrays
 from concont.data.mat import read_mat
-from concont.data.named import NAMED, default_root, read_named
+from concont.data.named import NAMED, default_root, read_source
 from concont.errors import DataError, UsageError
 from concont.runs.settings import NAMED_SOURCES
 
@@ -41,7 +41,7 @@ def load(source: str, root: str | None = None) -> Dataset:
     if source == "digits":
         return digits()
     if source in NAMED:
-        return _named(source, Path(root) if root else default_root())
+        return _load_named(source, Path(root) if root else default_root())
     if source.endswith(".npz"):
         return read_npz(Path(source))
     if source.endswith(".mat"):
@@ -50,16 +50,16 @@ def load(source: str, root: str | None = None) -> Dataset:
     raise UsageError(f"no data source {source!r}; give one of {names}, or an .npz or .mat file")
 
 
-def _named(name: str, root: Path) -> Dataset:
+def _load_named(name: str, root: Path) -> Dataset:
     """A source by its name, which a result is known by: so it must be that one, and whole."""
-    content = read_named(name, root)
+    content = read_source(name, root)
     data = read_npz(content) if isinstance(content, Path) else from_arrays(content, name)
-    known = NAMED[name]
-    have = (len(data.x_train), 0 if data.x_test is None else len(data.x_test))
-    if have != (known.n_train, known.n_test):
+    whole = NAMED[name]
+    n_train, n_test = len(data.x_train), 0 if data.x_test is None else len(data.x_test)
+    if (n_train, n_test) != (whole.n_train, whole.n_test):
         raise DataError(
-            f"{name} under {root} has {have[0]} images to train on and {have[1]} to test; there "
-            f"should be {known.n_train} and {known.n_test}. Other data is given by its path: "
+            f"{name} under {root} has {n_train} images to train on and {n_test} to test; there "
+            f"should be {whole.n_train} and {whole.n_test}. Other data is given by its path: "
             f"--data {root / name}.npz"
         )
     return data
@@ -108,10 +108,10 @@ def from_arrays(arrays: Mapping[str, Any], where: str = "data") -> Dataset:
             f"{where}: neither y_train nor candidates, so there is nothing to learn from"
         )
     x_train = check_inputs(given["x_train"], "x_train", where)
-    y_train = _labels(given.get("y_train"), len(x_train), "y_train", where)
-    candidates = _sets(given.get("candidates"), len(x_train), where)
-    x_test, y_test = _test_set(given, x_train, where)
-    classes = _classes(given, candidates, (y_train, y_test), where)
+    y_train = _check_labels(given.get("y_train"), len(x_train), "y_train", where)
+    candidates = _check_candidates(given.get("candidates"), len(x_train), where)
+    x_test, y_test = _check_test_set(given, x_train, where)
+    classes = _name_classes(given, candidates, (y_train, y_test), where)
     for name, labels in (("y_train", y_train), ("y_test", y_test)):
         check_range(labels, len(classes), name, where)
     names = ("x_train", "y_train", "candidates", "x_test", "y_test")
@@ -162,7 +162,7 @@ def check_images(array: NDArray[Any], name: str, where: str) -> Images:
     return array[..., None] if array.ndim == 3 else array
 
 
-def _labels(array: NDArray[Any] | None, rows: int, name: str, where: str) -> Labels:
+def _check_labels(array: NDArray[Any] | None, rows: int, name: str, where: str) -> Labels:
     if array is None:
         return np.full(rows, UNKNOWN, dtype=np.int64)
     if array.dtype.kind == "f" and np.isnan(array).any():
@@ -178,13 +178,15 @@ def _labels(array: NDArray[Any] | None, rows: int, name: str, where: str) -> Lab
 
 def check_test_labels(array: NDArray[Any], rows: int, name: str, where: str) -> Labels:
     """The true labels (N,) of images to measure on: none may be unknown."""
-    labels = _labels(array, rows, name, where)
+    labels = _check_labels(array, rows, name, where)
     if (labels < 0).any():
         raise DataError(f"{where}: {name} row {int((labels < 0).argmax())} has no label")
     return labels
 
 
-def _sets(array: NDArray[Any] | None, rows: int, where: str) -> NDArray[np.bool_] | None:
+def _check_candidates(
+    array: NDArray[Any] | None, rows: int, where: str
+) -> NDArray[np.bool_] | None:
     if array is None:
         return None
     if array.ndim != 2 or array.dtype != np.bool_:
@@ -202,7 +204,7 @@ def _sets(array: NDArray[Any] | None, rows: int, where: str) -> NDArray[np.bool_
     return array
 
 
-def _test_set(
+def _check_test_set(
     given: Mapping[str, NDArray[Any]], x_train: Inputs, where: str
 ) -> tuple[Inputs | None, Labels | None]:
     if ("x_test" in given) != ("y_test" in given):
@@ -217,7 +219,7 @@ def _test_set(
     return x_test, check_test_labels(given["y_test"], len(x_test), "y_test", where)
 
 
-def _classes(
+def _name_classes(
     given: Mapping[str, NDArray[Any]],
     candidates: NDArray[np.bool_] | None,
     labels: tuple[Labels | None, ...],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from concont.data.placement import place
+from concont.data.placement import place_images
 from concont.data.problem import Problem
 
 AT_ONCE = 1000  # divides the paper's test sets: one shape for cuDNN to choose algorithms for
@@ -25,7 +25,7 @@ class TestSet:
         """A problem's test images, or hold-out; None where it has neither."""
         if problem.test_images is None or problem.test_labels is None:
             return None
-        images = place(problem.test_images, device, memory_share).images
+        images = place_images(problem.test_images, device, memory_share).images
         sets = problem.test_candidates
         return cls(
             images,

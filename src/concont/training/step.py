@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from concont.augment.views import Stages, draw
+from concont.augment.views import ViewRenderer, draw_uniforms
 from concont.core.memory import average_
 from concont.data.placement import TrainingSet
 from concont.runs.settings import Settings
@@ -50,7 +50,7 @@ class Step:
             steps += 1
             meter.add(out, steps)
 
-        self.stages = Stages(lambda stage: compiled(stage, fast, reasons))
+        self.renderer = ViewRenderer(lambda stage: compiled(stage, fast, reasons))
         self.losses = compiled(method.losses, fast, reasons)
         self.commit_and_count = compiled(commit_and_count, fast, reasons)
         self.nets = state.nets
@@ -67,7 +67,7 @@ class Step:
         """One step on the rows `index` (B,) and their uint8 images."""
         state, settings = self.state, self.settings
         self.clock[0].fill_(epoch)
-        draws = draw(settings.views, settings.deep.views, len(index), state.views)
+        draws = draw_uniforms(settings.views, settings.deep.views, len(index), state.views)
         self.set_rate(lr)
         self.run(index, images, draws)
         state.step += 1
@@ -82,7 +82,7 @@ class Step:
 
     def render_views(self, images: Tensor, draws: Draws) -> dict[str, Tensor]:
         """The views that the method wants."""
-        return self.stages.render(images, self.settings.views, draws)
+        return self.renderer.render(images, self.settings.views, draws)
 
     def render_for_both(self, images: Tensor, draws: Draws) -> dict[str, Tensor]:
         """The same, with what only the key network sees made beside the rest where it can be."""

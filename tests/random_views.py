@@ -2,16 +2,17 @@
 
 import torch
 
-from concont.augment.views import Stages, n_draws
+from concont.augment.views import ViewRenderer, count_uniforms
 from concont.runs.settings import View
 
-apply_view = Stages().apply
+render_one = ViewRenderer().render_one
 IMAGES = torch.rand(6, 3, 12, 16, generator=torch.Generator().manual_seed(0))
-PLAIN = View(ratio=(1.0, 1.0))
+WHOLE_IMAGE = View(ratio=(1.0, 1.0))  # of a square
 
 
-def uniforms(view, value=None, rows=6, seed=0):
-    shape = (rows, n_draws(view))
+def make_uniforms(view, value=None, rows=6, seed=0):
+    """The same value everywhere, or random numbers of the seed."""
+    shape = (rows, count_uniforms(view))
     if value is not None:
         return torch.full(shape, value)
     return torch.rand(shape, generator=torch.Generator().manual_seed(seed))

@@ -6,7 +6,7 @@ from concont.errors import UsageError
 from concont.runs.folder import RunFolder
 
 
-def describe_run(folder: RunFolder, passing: float) -> dict[str, Any]:
+def describe_run_time(folder: RunFolder, passing: float) -> dict[str, Any]:
     """Figures of a run's `summary.json` and `metrics.jsonl`."""
     if not folder.finished:
         raise UsageError(f"{folder.path} holds no finished run")

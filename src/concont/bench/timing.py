@@ -6,41 +6,43 @@ from collections.abc import Callable
 
 import torch
 
-BLOCKS = 5
+N_BLOCKS = 5
 
 
-def wait(device: torch.device) -> None:
-    """Until the device has done all that it was given."""
+def wait_for_device(device: torch.device) -> None:
+    """Return when the device has done all that it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
-def seconds(call: Callable[[], object], device: torch.device) -> float:
-    """How long one call takes, until its work is done."""
-    wait(device)
+def time_call_s(call: Callable[[], object], device: torch.device) -> float:
+    """Seconds that one call takes, until its work on the device is done."""
+    wait_for_device(device)
     began = time.perf_counter()
     call()
-    wait(device)
+    wait_for_device(device)
     return time.perf_counter() - began
 
 
-def steady_ms(call: Callable[[], object], device: torch.device, calls: int) -> float:
+def time_steady_ms(call: Callable[[], object], device: torch.device, calls: int) -> float:
     """Milliseconds of a call in steady state: the median over blocks of so many calls."""
 
-    def block() -> None:
+    def call_block() -> None:
         for _ in range(calls):
             call()
 
-    call()
-    return statistics.median(seconds(block, device) for _ in range(BLOCKS)) / calls * 1000
+    call()  # what only a first call does, such as compiling, is not timed
+    # Waiting after each call would leave the device idle while the next one is prepared.
+    blocks = (time_call_s(call_block, device) for _ in range(N_BLOCKS))
+    return statistics.median(blocks) / calls * 1000
 
 
-def matmul_tflops(device: torch.device) -> float:
+def time_matmul_tflops(device: torch.device) -> float:
     """The machine's own rate: a large product of matrices, bfloat16 on a GPU, else float32."""
     on_gpu = device.type == "cuda"
     size, dtype = (8192, torch.bfloat16) if on_gpu else (1024, torch.float32)
     a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
-    ms = steady_ms(lambda: a @ b, device, calls=20 if on_gpu else 5)
+    ms = time_steady_ms(lambda: a @ b, device, calls=20 if on_gpu else 5)
     return 2 * size**3 / ms / 1e9
 
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from concont.bench.finished import describe_run
+from concont.bench.finished_run import describe_run_time
 from concont.errors import UsageError
 from concont.runs.folder import RunFolder
 from concont.runs.summary import Summary
@@ -26,23 +26,23 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize(("passing", "when"), [(0.91, 70.0), (0.92, 99.0), (0.95, None)])
 def test_time_of_a_run(folder, passing, when):
-    found = describe_run(folder, passing)
+    found = describe_run_time(folder, passing)
     assert found["evaluation_and_other"] == pytest.approx(0.10)
     assert found["passed_at_s"] == when
 
 
 def test_a_run_without_accuracies_passes_nothing(folder):
     (folder / "metrics.jsonl").write_text('{"step": 1, "seconds": 1.0, "accuracy": null}\n')
-    assert describe_run(folder, 0.5)["passed_at_s"] is None
+    assert describe_run_time(folder, 0.5)["passed_at_s"] is None
 
 
 @pytest.mark.parametrize("spent", [None, {"features": 1.0, "fit": 2.0}])
 def test_a_run_that_did_not_keep_its_times_is_refused(folder, spent):
     folder.write_summary(Summary(**SUMMARY, seconds=3.0, seconds_by=spent))
     with pytest.raises(UsageError, match="does not say what its time went to"):
-        describe_run(folder, 0.9)
+        describe_run_time(folder, 0.9)
 
 
 def test_an_unfinished_run_is_refused(tmp_path):
     with pytest.raises(UsageError, match="no finished run"):
-        describe_run(RunFolder(tmp_path), 0.9)
+        describe_run_time(RunFolder(tmp_path), 0.9)

@@ -3,13 +3,19 @@ import time
 import pytest
 import torch
 
-from concont.bench.clock import BLOCKS, count_flops, matmul_tflops, seconds, steady_ms
+from concont.bench.timing import (
+    N_BLOCKS,
+    count_flops,
+    time_call_s,
+    time_matmul_tflops,
+    time_steady_ms,
+)
 
 CPU = torch.device("cpu")
 
 
 def test_a_call_is_timed():
-    assert 0.02 <= seconds(lambda: time.sleep(0.02), CPU) < 0.2
+    assert 0.02 <= time_call_s(lambda: time.sleep(0.02), CPU) < 0.2
 
 
 def test_steady_time_is_the_median_over_blocks_after_a_first_call():
@@ -19,13 +25,13 @@ def test_steady_time_is_the_median_over_blocks_after_a_first_call():
         calls.append(1)
         time.sleep(0.2 if len(calls) == 2 else 0.002)  # one block has a hiccup
 
-    assert 2 <= steady_ms(call, CPU, calls=3) < 10
-    assert len(calls) == 1 + 3 * BLOCKS
+    assert 2 <= time_steady_ms(call, CPU, calls=3) < 10
+    assert len(calls) == 1 + 3 * N_BLOCKS
 
 
 def test_the_matrix_rate_counts_a_multiplication_and_an_addition(monkeypatch):
-    monkeypatch.setattr("concont.bench.clock.steady_ms", lambda *_, calls: 4.0)
-    assert matmul_tflops(CPU) == pytest.approx(2 * 1024**3 / 4e-3 / 1e12)
+    monkeypatch.setattr("concont.bench.timing.time_steady_ms", lambda *_, calls: 4.0)
+    assert time_matmul_tflops(CPU) == pytest.approx(2 * 1024**3 / 4e-3 / 1e12)
 
 
 def test_flops_of_products_and_convolutions_are_counted_forward_and_backward():
