@@ -13,12 +13,11 @@ from typing import Literal
 
 import concont
 from concont.core.losses import inside_softmax, soft_cross_entropy, uniform_over
-from concont.methods import METHODS
-from concont.types import Batch, Nets, Share, Simple, State, StepOut
+from concont.types import Batch, MethodDefaults, Nets, Share, State, StepOut
 
 
 @dataclass(frozen=True)
-class Softened(Simple):
+class Softened(MethodDefaults):
     """Cross-entropy to a mixture: equal candidates, and the network's own opinion of them."""
 
     name: Literal["softened"] = "softened"
@@ -43,14 +42,13 @@ def train(trust: float, folder: Path) -> float:
     config = {
         "recipe": "digits",
         "data": {"labeled": 1.0, "ambiguity": 0.5},
-        "method": {"name": "softened", "trust": trust},
+        "method": {"name": f"{__file__}:Softened", "trust": trust},
         "train": {"epochs": 8, "evaluate_every": 8, "device": "cpu"},
     }
     return concont.train(config, out=folder).summary["accuracy_last"]
 
 
 if __name__ == "__main__":
-    METHODS["softened"] = Softened
     with tempfile.TemporaryDirectory() as folder:
         equal, mixed = (train(trust, Path(folder) / str(trust)) for trust in (0.0, 0.9))
     print(f"equal candidates: {100 * equal:.1f} %")

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import concont
-from concont.config.resolve import check, every_method
+from concont.config.registry import load_registered, registered_names
+from concont.config.resolve import check
 from concont.runs.settings import Data, Model, Optimizer, Train, View
 from processes import ENVIRONMENT, fresh
 
@@ -24,6 +25,7 @@ PAGES = [
 PUBLIC = [name for name in concont.__all__ if name not in ("__version__", "classic", "Run")]
 NAMES = {**{name: getattr(concont, name) for name in PUBLIC}, "gist": concont.classic.gist}
 
+METHODS = [load_registered(name) for name in registered_names()]
 # Fields without a comment beside them; let there be no more.
 UNDESCRIBED = {
     *("name", "branches", "part_loss", "part_mean", "pseudo", "balance", "selection", "queue"),
@@ -100,7 +102,7 @@ def test_every_option_of_an_estimator_and_what_it_learns_is_described(estimator)
 def test_the_reference_of_settings_has_every_setting_with_its_default(reference):
     by_heading = reference.all_settings()
     shared = [s for name, (_, found) in by_heading.items() if "method" not in name for s in found]
-    for name in every_method():
+    for name in registered_names():
         _, own = by_heading[f"method: {name}"]
         settings = dict(flatten(check({"method": {"name": name}}).as_dict()))
         del settings["recipe"]
@@ -113,7 +115,7 @@ def test_the_reference_of_settings_has_every_setting_with_its_default(reference)
                 assert setting.default == reference.describe_value(value), setting.key
 
 
-@pytest.mark.parametrize("cls", [Data, View, Model, Optimizer, Train, *every_method().values()])
+@pytest.mark.parametrize("cls", [Data, View, Model, Optimizer, Train, *METHODS])
 def test_a_setting_is_described_by_the_comment_beside_it(cls, reference):
     source = Path(sys.modules[cls.__module__].__file__).read_text("utf-8")
     body = re.split(r"\n(?=@|class |def )", source.split(f"\nclass {cls.__name__}", 1)[1])[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from concont.methods import METHODS
+from processes import concont
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
@@ -16,7 +16,6 @@ SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 def run(tmp_path, monkeypatch, capsys):
     """Runs a script in an empty folder; gives its names, and the figures that it prints."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(METHODS, "softened", None)  # what a script registers is gone afterwards
 
     def run(name):
         names = runpy.run_path(str(EXAMPLES / name), run_name="__main__")
@@ -69,6 +68,15 @@ def test_a_network_of_your_own(run):
 def test_a_method_of_your_own(run):
     _, (equal, mixed) = run("own_method.py")
     assert mixed > equal > 70
+
+
+@pytest.mark.slow
+def test_a_method_of_your_own_from_the_shell(tmp_path):
+    method = f"{EXAMPLES / 'own_method.py'}:Softened"
+    words = ("--data", "digits", "--epochs", 2, "--set", "method.trust=0.7", "--device", "cpu")
+    done = concont("train", *words, "--method", method, "--out", "run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "trust: 0.7" in (tmp_path / "run" / "config.yaml").read_text("utf-8")
 
 
 @pytest.mark.slow

@@ -20,7 +20,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from concont.cli.app import app
-from concont.config.resolve import SECTIONS, every_method
+from concont.config.registry import load_registered, registered_names
+from concont.config.resolve import SECTIONS
 
 PLAIN = {int: "whole number", float: "number", str: "text", bool: "true or false"}
 BOUNDS = {
@@ -112,7 +113,8 @@ def all_settings() -> dict[str, tuple[str, list[Setting]]]:
     found = {}
     for name, cls in SECTIONS.items():
         found[name] = (inspect.getdoc(cls) or "", list(settings_of(cls, name)))
-    for name, cls in every_method().items():
+    for name in registered_names():
+        cls = load_registered(name)
         found[f"method: {name}"] = (inspect.getdoc(cls) or "", list(settings_of(cls, "method")))
     return found
 

@@ -197,7 +197,9 @@ def test_views_made_beside_the_others_are_the_same_views(toy_arrays, toy_config,
     step = Step(ready.settings, ready.state, ready.data, fast=False)
     plan = ready.order.epoch(0)
     (images,) = ready.data.images.batches(plan[:1])
-    draws = draw_uniforms(ready.settings.views, ready.settings.method.views, len(images), ready.state.views)
+    draws = draw_uniforms(
+        ready.settings.views, ready.settings.method.views, len(images), ready.state.views
+    )
     expected, made = step.render_views(images, draws), []
 
     class Key(CompiledNet):
