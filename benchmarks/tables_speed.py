@@ -164,3 +164,20 @@ def gradient_errors() -> Rows:
         ]
         rows.append([one["precision"], *cells, commit])
     return rows
+
+
+@table
+def rearranged_step() -> Rows:
+    return [
+        ["tree", "commit", "step", "first step", "memory beyond networks and data"],
+        *(
+            [
+                row["tree"],
+                row["commit"],
+                f"{row['step_ms']:.2f} ms",
+                f"{row['first_step_s']:.1f} s",
+                f"{row['step_memory_gb']:.2f} GB",
+            ]
+            for row in record("rearranged-step-h200")["rows"]
+        ),
+    ]
