@@ -25,7 +25,7 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize(("passing", "when"), [(0.91, 70.0), (0.92, 99.0), (0.95, None)])
-def test_time_of_a_run(folder, passing, when):
+def test_a_run_says_its_share_of_other_time_and_when_it_passed(folder, passing, when):
     found = describe_run_time(folder, passing)
     assert found["evaluation_and_other"] == pytest.approx(0.10)
     assert found["passed_at_s"] == when

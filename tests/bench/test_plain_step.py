@@ -34,7 +34,7 @@ def weights(module):
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_a_step_moves_all_that_outlives_it(ready, precision):
+def test_a_step_changes_networks_thresholds_and_queue(ready, precision):
     state = ready.state
     online, key = (state.nets.modules[name] for name in ("online", "key"))
     before, memory = (weights(online), weights(key)), copy.deepcopy(state.memory)
@@ -51,7 +51,7 @@ def test_a_step_moves_all_that_outlives_it(ready, precision):
     assert state.step == 1
 
 
-def test_it_is_the_step_of_training_on_the_same_views(ready):
+def test_the_plain_step_is_that_of_training_on_the_same_views(ready):
     state, other = ready.state, copy.deepcopy(ready.state.nets)
     before, batch = copy.deepcopy(state.memory), next(iter(batches_of(ready)))
     index, views = batch
@@ -85,7 +85,7 @@ def test_tf32_is_allowed_for_the_step_alone(ready, monkeypatch):
     assert torch.get_float32_matmul_precision() == before
 
 
-def test_the_plain_way_learns(ready):
+def test_the_loss_of_the_plain_way_falls(ready):
     step = make_step(ready)
     losses = [step(*batch).item() for batch in batches_of(ready, steps=30)]
     assert np.mean(losses[-6:]) < np.mean(losses[:6])

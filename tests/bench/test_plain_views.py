@@ -47,7 +47,7 @@ def test_each_view_is_an_image_of_the_same_size(channels, kind, name):
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("name", [*ALL_OPERATIONS, "invert"])
-def test_each_operation_has_its_piece(name, channels):
+def test_each_operation_has_a_transform_that_changes_the_image(name, channels):
     image = one_image(channels=channels) // 2 + 30
     view = View(operations=(name,), draws=1, **WHOLE)
     drawn = torch.stack([make_transform(view, False, SIZE)(image) for _ in range(4)])

@@ -44,7 +44,7 @@ def test_a_runner_goes_on_past_the_end_of_an_epoch(settings):
     assert not torch.equal(before, runner.run.state.nets.modules["online"].classifier.weight)
 
 
-def test_the_step_is_timed(settings, monkeypatch):
+def test_the_timing_of_a_step_holds_what_was_measured(settings, monkeypatch):
     times = iter([20.0, 5.0])
     monkeypatch.setattr("concont.bench.step_timing.time_steady_ms", lambda *_: next(times))
     monkeypatch.setattr("concont.bench.step_timing.count_flops", lambda _: 3_000_000_000)

@@ -125,7 +125,7 @@ def test_rows_are_checked_too():
         NearestMean(device="cpu").fit(X, SETS).predict(X[:, :1])
 
 
-def test_devices(monkeypatch):
+def test_an_unusable_device_is_refused(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert NearestMean(device="auto").fit(X, SETS).seen[0].device.type == "cpu"
     with pytest.raises(ValueError, match="no CUDA device"):

@@ -156,7 +156,7 @@ def test_others_among_duplicates_are_as_near_as_they_can_be(search):
     assert torch.allclose(squared, torch.tensor(expected).double())
 
 
-def test_no_points_and_one():
+def test_without_other_points_there_are_no_neighbours():
     assert find_neighbours(rows(3, 2), rows(0, 2), 0)[1].shape == (3, 0)
     assert find_other_neighbours(rows(1, 2), 1)[1].shape == (1, 0)
     empty = torch.zeros((3, 0), dtype=torch.long)

@@ -115,7 +115,7 @@ def test_faint_labels_and_small_costs_are_resolved(weight, dtype):
 
 
 @pytest.mark.parametrize("size", [1e-3, 1e3])
-def test_features_of_any_size(size):
+def test_features_of_any_size_are_solved(size):
     x, soft, cost = learnable(3)
     x = size * (x + 2)  # far from the origin, too
     found = solved(x, soft, cost, tolerance=1e-3, max_steps=3000)

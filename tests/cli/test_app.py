@@ -35,7 +35,7 @@ def test_help_takes_little_time():
     assert min(took) < 0.8, took
 
 
-def test_version_and_commands():
+def test_the_version_and_all_commands_are_named():
     assert concont("--version").stdout.startswith(f"concont {__version__} (commit ")
     text = concont("--help").stdout
     assert all(

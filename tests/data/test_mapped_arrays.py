@@ -30,7 +30,7 @@ def test_a_mapped_file_is_the_same_data(toy_npz, monkeypatch):
     assert found.digest == read.digest
 
 
-def test_only_members_of_that_size_are_mapped(toy_npz, monkeypatch):
+def test_only_large_arrays_are_mapped(toy_npz, monkeypatch):
     monkeypatch.setattr(mapped_arrays, "LARGE", 40 * 8 * 8)
     kept = {
         name for name, array in read_arrays(toy_npz).items() if find_mapped_file(array) is not None
@@ -46,7 +46,7 @@ def test_a_compressed_file_is_read(tmp_path, toy_arrays):
     assert np.array_equal(arrays["x_train"], toy_arrays["x_train"])
 
 
-def test_other_orders_and_versions_are_read(tmp_path):
+def test_arrays_in_other_orders_and_versions_are_read_not_mapped(tmp_path):
     path, array = tmp_path / "odd.npz", np.arange(6).reshape(2, 3)
     np.savez(path, columns=np.asfortranarray(array))
     with zipfile.ZipFile(path, "a") as archive:
@@ -138,6 +138,6 @@ def test_rows_are_asked_for_by_whole_pages(tmp_path):
         assert part.stop - part.start < 2100 + mmap.PAGESIZE
 
 
-def test_an_array_in_memory_needs_no_asking(toy_arrays):
+def test_reading_ahead_leaves_an_array_in_memory_alone(toy_arrays):
     assert find_mapped_file(toy_arrays["x_train"]) is None
     read_ahead(toy_arrays["x_train"], [0, 1])

@@ -22,7 +22,7 @@ def write(folder, **changes):
 @pytest.mark.parametrize(
     "form", [np.uint8, np.float64, csc_matrix], ids=["uint8", "float64", "sparse"]
 )
-def test_the_forms_in_which_these_files_come(tmp_path, form):
+def test_dense_and_sparse_matrices_read_the_same(tmp_path, form):
     made = (lambda a: csc_matrix(a.astype(float))) if form is csc_matrix else form
     arrays = read_mat(write(tmp_path, partial_target=made(SETS), target=made(TRUTH)))
     assert np.array_equal(arrays["x_train"], ROWS)
@@ -31,7 +31,7 @@ def test_the_forms_in_which_these_files_come(tmp_path, form):
     assert arrays["y_train"].tolist() == [1, 2, -1]
 
 
-def test_a_file_is_a_source(tmp_path):
+def test_a_mat_file_is_a_data_source(tmp_path):
     path = write(tmp_path)
     data = load(str(path))
     assert data.x_train.shape == (3, 2)
@@ -46,7 +46,7 @@ def test_true_labels_are_not_needed(tmp_path):
     assert load(str(write(tmp_path, target=None))).y_train.tolist() == [-1, -1, -1]
 
 
-def test_a_true_label_outside_its_set_is_the_users_to_know(tmp_path):
+def test_a_true_label_outside_its_set_is_read_as_it_is(tmp_path):
     data = load(str(write(tmp_path, target=TRUTH[::-1].copy())))
     assert data.y_train.tolist() == [2, 1, -1]
     assert data.candidates[:2, 2].tolist() == [False, True]
@@ -79,14 +79,14 @@ def indexed(row):
         ({"data": csc_matrix((2**31 - 1, 2**21))}, "data is sparse .*allocate 32.0 PiB"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path, changes, message):
+def test_bad_matrices_are_refused_by_name(tmp_path, changes, message):
     path = write(tmp_path, **changes)
     with pytest.raises(DataError, match=message) as caught:
         load(str(path))
     assert str(path) in str(caught.value)
 
 
-def test_files_that_are_none(tmp_path):
+def test_files_that_matlab_did_not_write_are_refused(tmp_path):
     with pytest.raises(UsageError, match="no such file"):
         read_mat(tmp_path / "missing.mat")
     for name, content in {"text.mat": b"hello", "empty.mat": b""}.items():

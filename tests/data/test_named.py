@@ -47,7 +47,7 @@ def as_images(pixels):
     return pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
 
 
-def test_cifar10_in_torchvisions_layout(tmp_path):
+def test_cifar10_is_read_from_torchvisions_layout(tmp_path):
     parts = write_cifar10(tmp_path)
     data = load("cifar10", str(tmp_path))
     expected = as_images(np.concatenate([part[b"data"] for part in parts[:5]]))
@@ -71,7 +71,7 @@ def test_the_same_content_has_the_same_digest_in_either_form(tmp_path):
     assert load("cifar10", str(tmp_path / "archive")).digest == one.digest
 
 
-def test_what_is_not_whole_has_no_right_to_the_name(tmp_path, monkeypatch):
+def test_a_named_data_set_of_another_size_is_refused(tmp_path, monkeypatch):
     write_cifar10(tmp_path)
     for sizes in ({"n_train": 50_000}, {"n_test": 10_000}):
         monkeypatch.setitem(NAMED, "cifar10", replace(NAMED["cifar10"], **sizes))
@@ -79,7 +79,7 @@ def test_what_is_not_whole_has_no_right_to_the_name(tmp_path, monkeypatch):
             load("cifar10", str(tmp_path))
 
 
-def test_cifar100_by_its_fine_labels(tmp_path):
+def test_cifar100_has_its_fine_labels(tmp_path):
     for name, rows in (("train", 30), ("test", 12)):
         part = batch(rows, b"fine_labels") | {b"coarse_labels": [0] * rows}
         dump(tmp_path / "cifar-100-python" / name, part)
@@ -88,7 +88,7 @@ def test_cifar100_by_its_fine_labels(tmp_path):
     assert data.y_test.tolist() == [k % 10 for k in range(12)]
 
 
-def test_svhns_tens_are_zeros(tmp_path):
+def test_the_label_10_of_svhn_is_0(tmp_path):
     for split in ("train", "test"):
         pixels = STREAM.randint(0, 256, (32, 32, 3, 7)).astype(np.uint8)
         labels = np.array([[10], [1], [2], [9], [10], [3], [4]], dtype=np.uint8)
@@ -105,7 +105,7 @@ def write_idx(path, array):
     path.write_bytes(header + array.tobytes())
 
 
-def test_fashion_mnist(tmp_path):
+def test_fashion_mnist_is_read_from_its_idx_files(tmp_path):
     raw = tmp_path / "FashionMNIST" / "raw"
     images = STREAM.randint(0, 256, (9, 28, 28)).astype(np.uint8)
     labels = np.arange(9, dtype=np.uint8)
@@ -163,7 +163,7 @@ def test_a_source_that_is_not_there_says_where_it_was_looked_for(name, tmp_path)
         read_source(name, tmp_path)
 
 
-def test_the_root(monkeypatch, tmp_path):
+def test_the_root_is_the_environments_or_in_the_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("CONCONT_DATA", str(tmp_path / "here"))
     assert default_root() == tmp_path / "here"
     monkeypatch.delenv("CONCONT_DATA")

@@ -80,7 +80,7 @@ def test_a_mapped_file_is_fetched_ahead_whatever_its_share(mapped):
     assert isinstance(place_images(mapped, CPU, 0.5), Streamed)
 
 
-def test_the_training_set_holds_the_problem(problem):
+def test_the_training_set_holds_the_rows_of_the_problem(problem):
     data = TrainingSet.of(problem, CPU, 0.5)
     assert data.images.images.shape == (40, 1, 8, 8)
     assert torch.equal(data.candidates, torch.from_numpy(problem.candidates))

@@ -124,7 +124,7 @@ def test_a_single_array_is_not_an_archive(tmp_path):
         read_npz(path)
 
 
-def test_an_unknown_name_lists_the_known():
+def test_an_unknown_name_is_refused_with_those_that_are_known():
     with pytest.raises(UsageError, match="no data source 'mnist'; give one of digits"):
         load("mnist")
 
