@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all quick lint types layers docs lock wheel clean
+.PHONY: demo test test-long test-all quick lint types layers docs lock wheel clean
 
 demo: $(READY)
 	$(BIN)/concont demo
@@ -12,8 +12,11 @@ demo: $(READY)
 test: lint types layers
 	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal -m "not long"
 
-test-all: lint types layers
-	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal
+# What `make test` leaves out.
+test-long: $(READY)
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal -m long
+
+test-all: test test-long
 
 quick: $(READY)
 	$(BIN)/pytest -m "not slow"
