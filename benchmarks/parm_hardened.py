@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from concont import PARMClassifier
-from concont.classic.features import features
+from concont.classic.features import compute_features
 from concont.config.resolve import resolve
 from concont.data.problem import pose
 from concont.data.sources import load
@@ -55,8 +55,8 @@ def compare_at(ambiguity, data, seed):
     given = {"source": "cifar10", "labeled": LABELED, "ambiguity": ambiguity, "unlabeled": False}
     problem = pose(data, resolve({"data": {**given, "seed": seed}}, None, []).data)
     kept = ~problem.candidates.all(axis=1)
-    x = features(problem.images, SIZE, "cpu")[kept]
-    test, truth = features(problem.test_images, SIZE, "cpu"), problem.test_labels
+    x = compute_features(problem.images, SIZE, "cpu")[kept]
+    test, truth = compute_features(problem.test_images, SIZE, "cpu"), problem.test_labels
     spread = [fit_machine(lam, x, problem.candidates[kept], test, truth) for lam in LAMS]
     soft = spread[0][0].distribution_
     likeliest = soft.argmax(axis=1)

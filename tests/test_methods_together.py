@@ -29,7 +29,12 @@ QUICK = {  # settings for a hundred steps instead of a hundred thousand
         "prototype_momentum": 0.9,
         "confidence_momentum": [0.9, 0.5],
     },
-    "dpll": {"threshold": 0.5, "threshold_lower": 0.3, "threshold_upper": 0.8},
+}
+# Thresholds of DPLL, where its controller has any.
+BOUNDS = {"threshold_lower": 0.3, "threshold_upper": 0.8}
+THRESHOLDS = {
+    "dpll-controlled": {"threshold": 0.5, **BOUNDS},
+    "dpll-cpl": {"threshold": 0.5},
 }
 RATES = {"dpll": 0.1, "lws": 0.2}
 
@@ -41,7 +46,7 @@ def config(system):
     return {
         "data": {"source": "digits", "labeled": 0.5, "ambiguity": 0.3, "unlabeled": everything},
         "model": {"name": "small", "width": 8, "hidden": 32, "embedding": 16},
-        "method": {**QUICK.get(name, {}), **SYSTEMS[system]},
+        "method": {**QUICK.get(name, {}), **THRESHOLDS.get(system, {}), **SYSTEMS[system]},
         "optimizer": {"lr": RATES.get(name, 0.05)},
         "train": {
             "epochs": 7 if everything else 12,

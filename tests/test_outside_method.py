@@ -16,8 +16,7 @@ from concont.errors import Interrupted, UsageError
 from concont.runs.folder import RunFolder
 from concont.runs.settings import UnloadedMethod
 from concont.sweep.record import key_of, of_run, settings_in
-from concont.training.network_run import execute
-from concont.training.prepare import prepare, reopen
+from concont.training.prepare import prepare
 from outside import CODE
 from processes import concont as command
 
@@ -103,13 +102,13 @@ def test_it_goes_on_after_a_stop_bit_for_bit_once_its_code_is_named(
     own = replace(own, data=replace(own.data, source="", root=None))
     job = prepare(own, RunFolder(tmp_path / "run"), data)
     with pytest.raises(Interrupted):
-        for _ in execute(job, stop=lambda: job.state.step == 3):
+        for _ in job.execute(stop=lambda: job.state.step == 3):
             pass
     with pytest.raises(UsageError, match="smooth.py:Smooth is code of your own, .* --method"):
-        reopen(job.folder, data)
+        reopen_run(job.folder, data)
     with pytest.raises(UsageError, match="trained with method .*Smooth, not with x.py:Other"):
-        reopen(job.folder, data, method="x.py:Other")
-    for _ in execute(reopen(job.folder, data, method=code)):
+        reopen_run(job.folder, data, method="x.py:Other")
+    for _ in reopen_run(job.folder, data, method=code).execute():
         pass
     found, expected = (load_file(tmp_path / n / "model.safetensors") for n in ("run", "whole"))
     assert [name for name in expected if not torch.equal(found[name], expected[name])] == []

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from classic.programmes import Oracle, problem
-from concont.classic.parm import PARMClassifier, UninformativeWarning, spread_labels
+from concont.classic.parm import PARMClassifier, UninformativeWarning
 
 
 def exact(**settings):
@@ -64,17 +64,6 @@ SIZES = {
 def test_it_is_that_at_any_size(name):
     x, sets, test, _ = problem(3, **SIZES[name])
     agree({"lam": 2.0, "gamma": 0.1, "rounds": 2}, x, sets, test)
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.5, 0.95, 1.0])
-@pytest.mark.parametrize("seed", range(3))
-def test_labels_spread_as_the_loops_do(seed, alpha):
-    x, sets, _, _ = problem(seed, 60, 0, classes=5, width=6, extra=0.5, noise=2.0)
-    unit = torch.nn.functional.normalize(torch.from_numpy(x))
-    found = spread_labels(unit, torch.from_numpy(sets).double(), 8, alpha).numpy()
-    slow = Oracle(alpha=alpha).spread(list(unit.numpy()), sets)
-    assert found == pytest.approx(np.array(slow), abs=1e-12)
-    assert (found[~sets] == 0).all()
 
 
 def test_float32_is_good_enough():
@@ -136,19 +125,6 @@ def test_later_rounds_go_on_from_the_first():
     once = PARMClassifier(rounds=1, gamma=100.0, device="cpu").fit(x, sets)
     often = PARMClassifier(rounds=5, gamma=100.0, device="cpu").fit(x, sets)
     assert often.steps_ <= once.steps_ + 40
-
-
-@pytest.mark.parametrize(
-    ("size", "dtype"),
-    [(1e-25, "float32"), (1e20, "float32"), (1e-120, "float64"), (1e200, "float64")],
-)
-def test_features_whose_squares_are_no_numbers_are_refused(size, dtype):
-    x, sets, _, _ = problem(0)
-    with pytest.raises(ValueError, match=f"the largest feature is .*in {dtype}"):
-        PARMClassifier(device="cpu").fit((size * x).astype(dtype), sets)
-    assert (PARMClassifier(device="cpu").fit(1e-9 * x, sets).coef_ != 0).any()
-    with pytest.warns(UninformativeWarning):
-        PARMClassifier(device="cpu").fit(0 * x, sets)
 
 
 WRONG = {

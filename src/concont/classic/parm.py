@@ -12,24 +12,16 @@ from sklearn.model_selection import KFold
 from torch import Tensor
 
 from concont.classic.estimator import CandidateClassifier, check_setting
-from concont.classic.graph import (
-    Graph,
-    find_neighbours,
-    find_other_neighbours,
-    scale_to_unit_length,
-)
 from concont.classic.linear_machine import (
     Machine,
-    WeightedRows,
-    compute_second_moment,
     hinge_losses,
     project_to_simplex,
     solve_machine,
 )
+from concont.classic.parm_rows import PreparedRows, check_feature_size, prepare_rows
 
 GRID = (0.001, 0.01, 0.1, 1.0, 10.0)  # of lam and mu
 FOLDS = 5
-SPREAD_ROUNDS, SPREAD_TOLERANCE = 200, 0.01
 
 Start = tuple[Tensor, Tensor]  # of a machine: weights and shares
 
@@ -142,9 +134,9 @@ class PARMClassifier(CandidateClassifier):
 
     def _fit(self, x: Tensor, sets: Tensor) -> None:
         self._check_settings()
-        _check_feature_size(x)
+        check_feature_size(x)
         self.lam_, self.mu_ = self._search_weights(x, sets)
-        prepared = _prepare_rows(x, sets, self.k, self.alpha)
+        prepared = prepare_rows(x, sets, self.k, self.alpha)
         limits = SolverLimits(self.tolerance, self.max_steps, -1.0)
         soft, machines = self._alternate(prepared, self.lam_, self.mu_, limits)
         last = machines[-1]
@@ -162,7 +154,7 @@ class PARMClassifier(CandidateClassifier):
 
     def _alternate(
         self,
-        prepared: "_PreparedRows",
+        prepared: PreparedRows,
         lam: float,
         mu: float,
         limits: SolverLimits,
@@ -213,7 +205,7 @@ class PARMClassifier(CandidateClassifier):
         """
         kept = torch.ones_like(sets[:, 0])
         kept[held] = False
-        prepared = _prepare_rows(x[kept], sets[kept], self.k, self.alpha)
+        prepared = prepare_rows(x[kept], sets[kept], self.k, self.alpha)
         start, before = None, 1.0
         for lam, mu in sorted(credit, key=lambda pair: (pair[1] / pair[0], pair)):
             if start is not None:
@@ -247,68 +239,3 @@ class PARMClassifier(CandidateClassifier):
         for name in ("lam", "mu", "gamma", "tolerance"):
             if name not in ("lam", "mu") or getattr(self, name) != "cv":
                 check_setting(name, getattr(self, name), 1e-12)
-
-
-@dataclass(frozen=True)
-class _PreparedRows:
-    """What does not depend on lam and mu; the partial rows come first."""
-
-    x: Tensor  # (N, D)
-    soft: Tensor  # (N, C)
-    order: Tensor  # (N,) where each row came from
-    partial: int  # how many rows are
-    moments: tuple[Tensor, Tensor]  # (D, D) of partial and unlabelled rows
-
-    def weighted(self, lam: float, mu: float) -> WeightedRows:
-        """The rows with their costs: lam and mu, shared out equally."""
-        others = len(self.x) - self.partial
-        each = lam / self.partial, mu / max(1, others)
-        cost = torch.cat(
-            [self.x.new_full((n,), c) for n, c in zip((self.partial, others), each, strict=True)]
-        )
-        moment = each[0] * self.moments[0] + each[1] * self.moments[1]
-        return WeightedRows.from_costs(self.x, cost, moment)
-
-
-def _check_feature_size(x: Tensor) -> None:
-    """Refuse features for which scores, that grow with their square, could not be squared."""
-    limits = torch.finfo(x.dtype)
-    largest, lowest, highest = float(x.abs().max()), limits.tiny**0.25, limits.max**0.25
-    if largest and not lowest <= largest <= highest:
-        raise ValueError(
-            f"the largest feature is {largest:.2g}; scale X so that it lies between "
-            f"{lowest:.2g} and {highest:.2g} (in {str(x.dtype).removeprefix('torch.')})"
-        )
-
-
-def _prepare_rows(x: Tensor, sets: Tensor, k: int, alpha: float) -> _PreparedRows:
-    unlabelled = sets.all(dim=1)
-    partial = len(sets) - int(unlabelled.sum())
-    order = unlabelled.int().argsort(stable=True)
-    x, unit = x[order], scale_to_unit_length(x[order])
-    f_p = spread_labels(unit[:partial], sets[order[:partial]].to(x.dtype), k, alpha)
-    nearest = find_neighbours(unit[partial:], unit[:partial], min(k, partial))
-    near = _weigh_by_distance(*nearest) @ f_p
-    moments = compute_second_moment(x[:partial]), compute_second_moment(x[partial:])
-    return _PreparedRows(x, torch.cat([f_p, near]), order, partial, moments)
-
-
-def spread_labels(unit: Tensor, members: Tensor, k: int, alpha: float) -> Tensor:
-    """Soft labels (P, C) of rows of length 1: their candidates (0 or 1), as neighbours see them."""
-    graph = _weigh_by_distance(*find_other_neighbours(unit, min(k + 1, len(unit))))
-    soft = members / members.sum(dim=1, keepdim=True)
-    for _ in range(SPREAD_ROUNDS):
-        before = soft
-        inside = members * (alpha * (graph @ soft) + (1 - alpha) * soft)
-        total = inside.sum(dim=1, keepdim=True)
-        # With alpha = 1 the neighbours may leave a row nothing: it stays as it is.
-        soft = torch.where(total > 0, inside / total.where(total > 0, 1.0), soft)
-        change = torch.linalg.matrix_norm(soft) - torch.linalg.matrix_norm(before)
-        if abs(float(change)) < SPREAD_TOLERANCE:
-            break
-    return soft
-
-
-def _weigh_by_distance(squared: Tensor, index: Tensor) -> Graph:
-    weight = (-squared / 2).exp()
-    return Graph(index, weight / weight.sum(dim=1, keepdim=True))
