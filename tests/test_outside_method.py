@@ -15,8 +15,10 @@ from concont.data.sources import from_arrays
 from concont.errors import Interrupted, UsageError
 from concont.runs.folder import RunFolder
 from concont.runs.settings import UnloadedMethod
+from concont.sweep.estimate import kind_of
 from concont.sweep.record import key_of, of_run, settings_in
 from concont.training.prepare import prepare
+from concont.training.trainers import reopen_run
 from outside import CODE
 from processes import concont as command
 
@@ -90,6 +92,7 @@ def test_it_is_known_by_its_class_its_files_name_and_its_content(tmp_path, confi
     stored = check(settings_of(config).as_dict())
     assert isinstance(stored.method, UnloadedMethod)
     assert stored.hash() == known
+    assert kind_of(stored) == kind_of(settings_of(config))  # so its runs are timed once
     assert stored.as_dict() == settings_of(config).as_dict()
 
 
@@ -151,6 +154,27 @@ def test_the_command_trains_resumes_benches_and_evaluates_it(tmp_path, config, t
     assert json.loads(done.stdout)["method"] == "smooth"
     both = command(*timed, "--methods", f"partial,{code}", cwd=tmp_path)
     assert [row["method"] for row in json.loads(both.stdout)] == ["partial", "smooth"]
+
+
+@pytest.mark.slow
+def test_a_sweep_runs_it_once_its_code_is_named(tmp_path, config, toy_npz):
+    base = {**config, "data": {**config["data"], "source": str(toy_npz)}, "method": {}}
+    base["train"]["epochs"] = 1
+    sweep = {"base": base, "axes": {"method.pace": [0.5, 0.9]}}
+    (tmp_path / "grid.yaml").write_text(yaml.safe_dump(sweep))
+    words = ("sweep", "grid.yaml", "--folder", "grid")
+    done = command(*words, "--method", "code/smooth.py:Smooth", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = command("results", "--folder", "grid", "--by", "method.pace", "--json", cwd=tmp_path)
+    assert [(row["method.pace"], row["n"]) for row in json.loads(found.stdout)] == [
+        (0.5, 1),
+        (0.9, 1),
+    ]
+    sweep["base"]["method"]["name"] = "code/smooth.py:Smooth"  # a file alone may not name code
+    (tmp_path / "grid.yaml").write_text(yaml.safe_dump(sweep))
+    untold = command(*words, cwd=tmp_path)
+    assert untold.returncode == 2
+    assert "code of your own" in untold.stderr
 
 
 PLANTED = """

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 
 from concont.data.named import NAMED
-from concont.runs.settings import Data, Settings
+from concont.runs.settings import Data, Settings, code_name
 from concont.sweep.job import read_data_file
 from concont.sweep.record import Record, settings_in
 
@@ -36,9 +36,11 @@ EVALUATION = 0.15
 
 def kind_of(settings: Settings) -> Kind:
     """Runs of a kind take the same time for a step, and share what was compiled for it."""
+    source = settings.method_source  # of a method of the user's own, whose record names its file
+    name = settings.method.name if source is None else code_name(source.reference)
     if not settings.has_network:
-        return settings.method.name, 0, settings.data.source
-    return settings.method.name, settings.train.batch_size, settings.model.name
+        return name, 0, settings.data.source
+    return name, settings.train.batch_size, settings.model.name
 
 
 def count_steps(settings: Settings, epochs_done: int = 0) -> int:
