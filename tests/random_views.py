@@ -3,7 +3,7 @@
 import torch
 
 from concont.augment.views import ViewRenderer, count_uniforms
-from concont.runs.settings import View
+from concont.runs.view_settings import View
 
 render_one = ViewRenderer().render_one
 IMAGES = torch.rand(6, 3, 12, 16, generator=torch.Generator().manual_seed(0))

@@ -100,7 +100,7 @@ BAD = {
     "labels row 1 is 2; it must be 0 to 1": lambda x, y: (x, y * 2),
     "labels is float64": lambda x, y: (x, y * 1.0),
     "the images are \\(4, 8, 1\\); the run": lambda x, y: (x[:, 4:], y),
-    "predict: images is float64": lambda x, y: (x / 255, y),
+    "evaluate: images is float64": lambda x, y: (x / 255, y),
 }
 
 

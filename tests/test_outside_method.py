@@ -137,7 +137,7 @@ def test_the_command_trains_resumes_benches_and_evaluates_it(tmp_path, config, t
     untold = command("train", "--resume", "run", cwd=tmp_path)
     assert untold.returncode == 2
     assert untold.stderr.count("\n") == 1
-    assert "--method smooth.py:Smooth" in untold.stderr
+    assert f"--method {code}" in untold.stderr
     told = command("train", "--resume", "run", *own, cwd=tmp_path)
     assert told.returncode == 0, told.stderr
 

@@ -57,7 +57,7 @@ class Run:
                 raise UsageError("labels go with images of your own; a data source has its labels")
             inputs, truth, on = self._read_test_set(images)
         else:
-            inputs, on = check_inputs_fit(images, self.predictor.shape), "given"
+            inputs, on = check_inputs_fit(images, self.predictor.shape, "evaluate"), "given"
             truth = self._check_labels(labels, len(inputs))
         if inputs is None or truth is None:
             raise DataError("there is no test set to measure on")

@@ -23,14 +23,32 @@ State = dict[str, "Tensor"]
 Plain = dict[str, Any]  # settings as YAML holds them
 
 
+class _Nonzero:
+    """Every number but 0, as a set."""
+
+    def __contains__(self, value: object) -> bool:
+        return value != 0
+
+
+class _Given:
+    """Every value but None, as a set."""
+
+    def __contains__(self, value: object) -> bool:
+        return value is not None
+
+
+NONZERO, GIVEN = _Nonzero(), _Given()
+
+
 def setting(
     default: Any, *, only_with: Mapping[str, Any] | None = None, shared: bool = False
 ) -> Any:
     """A field of settings that has more to say than its type and its default.
 
-    only_with: values of other fields, a tuple for several, without which it has no effect. It is
-    then refused, and no part of what identifies a result. shared: a recipe's value holds for
-    every method that has this field, not only for the one that the recipe was written for.
+    only_with: values of other fields, a tuple or `NONZERO` or `GIVEN` for several, without which
+    it has no effect. It is then refused, and no part of what identifies a result. shared: a
+    recipe's value holds for every method that has this field, not only for the one that the recipe
+    was written for.
     """
     known = {"only_with": only_with or {}, "shared": shared}
     return field(default=default, metadata=known)
@@ -45,7 +63,8 @@ def find_unused(kind: type, values: Mapping[str, Any]) -> dict[str, str]:
     found = {}
     for each in fields(kind):
         for other, wanted in each.metadata.get("only_with", {}).items():
-            if known[other] not in (wanted if isinstance(wanted, tuple) else (wanted,)):
+            several = isinstance(wanted, tuple | _Nonzero | _Given)
+            if known[other] not in (wanted if several else (wanted,)):
                 found[each.name] = other
     return found
 

@@ -8,7 +8,7 @@ from concont.augment.contact_sheet import (
     TITLE_WIDTH,
     draw_contact_sheet,
 )
-from concont.runs.settings import NAMED_VIEWS, View, Views
+from concont.runs.view_settings import NAMED_VIEWS, View, Views
 
 IMAGES = np.random.RandomState(0).randint(0, 256, (20, 8, 8, 3)).astype(np.uint8)
 

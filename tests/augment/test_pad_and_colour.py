@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from concont.augment.views import count_uniforms
-from concont.runs.settings import ALL_OPERATIONS, NAMED_VIEWS, View
+from concont.runs.view_settings import ALL_OPERATIONS, NAMED_VIEWS, View
 from random_views import IMAGES, make_uniforms, render_one
 
 

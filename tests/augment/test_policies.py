@@ -9,7 +9,7 @@ from sklearn.datasets import load_sample_images
 
 from concont.augment import ops, policies
 from concont.augment.views import count_uniforms
-from concont.runs.settings import View
+from concont.runs.view_settings import View
 from random_views import render_one
 
 PHOTOS = np.stack([photo[100:228:4, 200:328:4] for photo in load_sample_images().images])

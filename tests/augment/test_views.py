@@ -8,7 +8,7 @@ from sklearn.datasets import load_sample_images
 
 from concont.augment import ops
 from concont.augment.views import ViewRenderer, count_uniforms, draw_uniforms, render_views
-from concont.runs.settings import ALL_OPERATIONS, View, Views
+from concont.runs.view_settings import ALL_OPERATIONS, View, Views
 from random_views import IMAGES, WHOLE_IMAGE, make_uniforms, render_one
 
 

@@ -15,7 +15,7 @@ from concont.bench.plain_views import (
     time_plain_views_ms,
 )
 from concont.config.resolve import resolve
-from concont.runs.settings import ALL_OPERATIONS, NAMED_VIEWS, View, Views
+from concont.runs.view_settings import ALL_OPERATIONS, NAMED_VIEWS, View, Views
 
 NAMES = ("weak", "strong", "strong2")
 SIZE = (18, 21)

@@ -9,7 +9,8 @@ from concont.config.resolve import check, parse_assignments, read_settings, reso
 from concont.errors import UsageError
 from concont.methods.concont import ConCont
 from concont.methods.partial import Partial
-from concont.runs.settings import STRONG_VARIANTS, Model, Optimizer, Views
+from concont.runs.settings import Model, Optimizer
+from concont.runs.view_settings import STRONG_VARIANTS, Views
 
 
 def test_defaults_then_recipe_then_flags():
@@ -75,7 +76,7 @@ def test_every_shipped_recipe_is_valid_and_reads_back(name, tmp_path):
         ("data.unlabeled=1", "data.unlabeled is 1: .*boolean"),
         ("method.selection=best", "method.selection is \"best\": .*'ours', 'hcp'"),
         ("method.name=picco", "method.name is 'picco'; it must be one of concont, dpll"),
-        ("method.threshold=0.1", "method: threshold 0.1 must lie in"),
+        ("method.threshold_lower=2", "method: threshold_lower 2 is above threshold_upper"),
         ("views.strong.operations=[spin]", 'views.strong.operations.0 is "spin"'),
         ("views.strong.crop=[1,0.5]", "views.strong: crop is 1 to 0.5; give the smaller first"),
         ("train=5", "write it as section.key=value"),

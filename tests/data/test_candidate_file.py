@@ -63,7 +63,7 @@ def test_damaged_or_foreign_files_are_refused(tmp_path, toy_arrays):
     with pytest.raises(DataError, match="must be bool"):
         read_candidate_sets(path)
     np.savez(path, rows=np.arange(5), candidates=sets.candidates[:5])  # as runs once left them
-    with pytest.raises(DataError, match="not a file of candidate sets"):
+    with pytest.raises(DataError, match="of a run by an earlier version"):
         read_candidate_sets(path)
     sets.write(path)
     with pytest.raises(DataError, match="belong to other data"):

@@ -326,6 +326,9 @@ def test_true_labels_reach_nothing_but_the_log():
     assert all(torch.equal(one.memory[k], two.memory[k]) for k in one.memory)
 
 
-def test_a_threshold_outside_its_bounds_is_refused():
-    with pytest.raises(ValueError, match=r"threshold 0\.3 must lie in"):
-        ConCont(threshold=0.3)
+def test_bounds_widen_to_hold_the_threshold_and_may_not_cross():
+    for threshold, lower, upper in ((0.3, 0.3, 0.95), (0.8, 0.5, 0.95), (1.2, 0.5, 1.2)):
+        balance = ConCont(threshold=threshold).controller.balance
+        assert (balance.threshold, balance.lower, balance.upper) == (threshold, lower, upper)
+    with pytest.raises(ValueError, match=r"threshold_lower 0\.99 is above threshold_upper 0\.95"):
+        ConCont(threshold_lower=0.99)

@@ -178,7 +178,8 @@ def test_without_the_controller_its_state_is_not_kept():
     assert (method.key_momentum(torch.zeros(())), method.wants_unlabeled) == (None, False)
 
 
-def test_a_threshold_outside_its_bounds_is_refused_where_there_is_a_controller():
-    with pytest.raises(ValueError, match=r"threshold 0\.3 must lie in"):
-        Dpll(controlled=True, threshold=0.3)
-    assert Dpll(threshold=0.3).threshold == 0.3
+def test_bounds_widen_to_hold_the_threshold_and_may_not_cross():
+    balance = Dpll(controlled=True, threshold=0.3).controller.balance
+    assert (balance.threshold, balance.lower, balance.upper) == (0.3, 0.3, 0.95)
+    with pytest.raises(ValueError, match=r"threshold_lower 0\.99 is above threshold_upper 0\.95"):
+        Dpll(controlled=True, threshold_lower=0.99)

@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from concont.augment.views import draw_uniforms, render_views
 from concont.rng import frozen_stream, torch_stream
-from concont.runs.settings import STRONG_VARIANTS, Views
+from concont.runs.view_settings import STRONG_VARIANTS, Views
 
 DRAWS = 3  # rows for each kind of view
 TILE_HEIGHT = 96  # pixels

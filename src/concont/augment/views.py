@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from concont.augment import ops, policies
-from concont.runs.settings import View, Views
+from concont.runs.view_settings import View, Views
 
 # How many uniform numbers of an image each part of a view takes.
 N_CROP, N_FLIP, N_HOLE, N_OPERATION, N_COLOURS = 4, 1, 3, 2, 6

@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from concont.data.sources import Images
-from concont.runs.settings import ALL_OPERATIONS, Settings, View, Views
+from concont.runs.settings import Settings
+from concont.runs.view_settings import ALL_OPERATIONS, View, Views
 
 if TYPE_CHECKING:
     from torchvision.transforms import v2

@@ -34,7 +34,7 @@ def results(
         str, typer.Option(help="Mean, spread and number by these: method.threshold,train.epochs.")
     ] = "",
     table: Annotated[str | None, typer.Option(help="Of the paper: table1 to figure-pr.")] = None,
-    method: Annotated[str | None, typer.Option(help="Only this method, as in --method.")] = None,
+    method: Annotated[str | None, typer.Option(help="Only this method, by its name.")] = None,
     recipe: Annotated[str | None, typer.Option(help="Only this recipe: cifar10+dpll.")] = None,
     data: Annotated[str | None, typer.Option(help="Only this data set.")] = None,
     seed: Annotated[int | None, typer.Option(help="Only this seed.")] = None,
@@ -51,8 +51,9 @@ def results(
     from concont.sweep.folder import SweepFolder
     from concont.sweep.ledger import Ledger
 
-    _refuse_wrong_options(against, by, table, method, figures is not None, as_json)
+    _refuse_wrong_options(against, by, table, figures is not None, as_json)
     ledger = Ledger(SweepFolder(folder).ledger)
+    _refuse_unknown_method(method, ledger)
     filters = {"method": method, "recipe": recipe, "data": data, "seed": seed, "epochs": epochs}
     if figures is not None:
         _draw_every_figure(ledger, figures, filters)
@@ -69,13 +70,20 @@ def results(
         show_cells(cells, ledger, as_json, with_own_rows=True, **filters)
 
 
-def _refuse_wrong_options(
-    against: str | None, by: str, table: str | None, method: str | None, figures: bool, json_: bool
-) -> None:
+def _refuse_unknown_method(method: str | None, ledger: "Ledger") -> None:
+    """A method is one of the package, or one of the user's own that has a run here."""
     from concont.config.registry import registered_names
 
-    if method is not None and method not in registered_names():
-        raise UsageError(f"no method {method!r}; there are {', '.join(registered_names())}")
+    if method is None or method in registered_names():
+        return
+    known = dict.fromkeys([*registered_names(), *(r["method"] for r in ledger.records())])
+    if method not in known:
+        raise UsageError(f"no method {method!r}; there are {', '.join(known)}")
+
+
+def _refuse_wrong_options(
+    against: str | None, by: str, table: str | None, figures: bool, json_: bool
+) -> None:
     if figures and (json_ or against is not None or by):
         raise UsageError("--figures draws; leave out --json, --against and --by")
     if by and against is not None:

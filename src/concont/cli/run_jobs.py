@@ -170,7 +170,7 @@ def _show_fitting(
     else:
         typer.echo(
             f"some were never timed on {device_name()} and are left alone; a run of the method "
-            "that `concont reproduce` ends here times it"
+            "that ends here times it"
         )
 
 

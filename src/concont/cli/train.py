@@ -209,7 +209,8 @@ def _execute(run: "PreparedRun") -> None:
             show_progress(run.execute(stop), run.epochs, run.settings.method.name, screen)
     except KeyboardInterrupt:
         begun = (run.folder / "config.yaml").is_file()
-        cure = f"; go on with: concont train --resume {run.folder.path}" if begun else ""
+        command = run.folder.resume_command(run.settings.own_method)
+        cure = f"; go on with: {command}" if begun else ""
         raise Interrupted(f"stopped{cure}") from None
     result = _result(run.folder.read_summary())
     screen.print(f"{result}\nRun: {run.folder.path}", soft_wrap=True, highlight=False)

@@ -9,7 +9,7 @@ from concont.config.recipe_files import Recipe
 from concont.config.registry import same_method
 from concont.config.validate import drop_retired, get_section
 from concont.errors import UsageError
-from concont.runs.settings import NAMED_VIEWS
+from concont.runs.view_settings import NAMED_VIEWS
 from concont.types import Plain, find_unused
 
 USUAL_METHOD = "concont"

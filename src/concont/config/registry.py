@@ -109,7 +109,7 @@ def _cannot_import(place: str, error: Exception) -> UsageError:
 
 
 def _refuse_no_method(kind: type[Any], reference: str) -> None:
-    """A class that the engine could not train with is refused before anything else happens."""
+    """A class that cannot be trained is refused before anything else happens."""
     if not is_dataclass(kind) or not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise UsageError(f"{reference} must be a frozen dataclass, whose fields are its settings")
     parts = [name for base in (Named, Method) for name in vars(base) if not name.startswith("_")]
@@ -119,6 +119,8 @@ def _refuse_no_method(kind: type[Any], reference: str) -> None:
             f"{reference} is no method: it has no {', '.join(missing)}; what it does not need "
             "to say itself it has from concont.types.MethodDefaults"
         )
+    if kind.trainer != "network":  # type: ignore[attr-defined]
+        raise UsageError(f"{reference}: its trainer must be 'network', not {kind.trainer!r}")  # type: ignore[attr-defined]
     name = getattr(kind, "name")  # noqa: B009
     if not isinstance(name, str) or not re.fullmatch(r"\w[\w.-]*", name):
         raise UsageError(f"{reference} is called {name!r}; its name must be a word")

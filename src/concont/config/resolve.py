@@ -39,9 +39,9 @@ from concont.runs.settings import (
     Settings,
     Train,
     UnloadedMethod,
-    Views,
     code_name,
 )
+from concont.runs.view_settings import Views
 from concont.types import Named, Plain
 
 log = logging.getLogger("concont")

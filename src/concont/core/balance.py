@@ -199,18 +199,15 @@ class Curriculum(Fixed):
         tau.copy_(self.threshold * share / (2 - share))
 
 
-def refuse_outside(threshold: float, lower: float, upper: float) -> None:
-    """A method's settings must start inside the bounds that they give."""
-    if not lower <= threshold <= upper:
-        raise ValueError(
-            f"threshold {threshold} must lie in threshold_lower..threshold_upper, {lower}..{upper}"
-        )
-
-
 def make_balance(
     name: str, threshold: float, lower: float, upper: float, rate: float
 ) -> Adaptive | Fixed:
-    """The balance that a setting names."""
+    """The balance that a setting names.
+
+    The bounds widen to hold the threshold: who sets that one alone keeps a recipe's bounds.
+    """
+    if lower > upper:
+        raise ValueError(f"threshold_lower {lower:g} is above threshold_upper {upper:g}")
     if name == "adaptive":
-        return Adaptive(threshold, lower, upper, rate)
+        return Adaptive(threshold, min(lower, threshold), max(upper, threshold), rate)
     return {"fixed": Fixed, "da": Alignment, "cpl": Curriculum}[name](threshold)

@@ -49,6 +49,10 @@ def read_candidate_sets(path: Path) -> CandidateSets:
         raise UsageError(f"{path}: no such file")
     try:
         with np.load(path, allow_pickle=False) as archive:
+            if "rows" in archive and "labeled" not in archive:
+                raise DataError(
+                    f"{path}: of a run by an earlier version; its sets are not all there"
+                )
             sets = CandidateSets(archive["labeled"], archive["candidates"], str(archive["data"]))
             expected = str(archive["hash"])
     except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile, TypeError) as error:

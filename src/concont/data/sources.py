@@ -248,7 +248,8 @@ def check_range(labels: Labels | None, n_classes: int, name: str, where: str) ->
     wrong = (labels < UNKNOWN) | (labels >= n_classes)
     if wrong.any():
         row = int(wrong.argmax())
+        unknown = ", or -1 where unknown" if name == "y_train" else ""
         raise DataError(
-            f"{where}: {name} row {row} is {int(labels[row])}; it must be 0 to {n_classes - 1}, "
-            "or -1 where unknown"
+            f"{where}: {name} row {row} is {int(labels[row])}; it must be 0 to {n_classes - 1}"
+            f"{unknown}"
         )

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from concont.core.balance import make_balance, refuse_outside
+from concont.core.balance import make_balance
 from concont.core.contrast import contrast_masks, without
 from concont.core.controller import Controller, Verdict
 from concont.core.losses import (
@@ -20,6 +20,7 @@ from concont.core.losses import (
 )
 from concont.core.memory import EMPTY, empty_queue, push_, rising
 from concont.types import (
+    NONZERO,
     Batch,
     Count,
     Fraction,
@@ -43,6 +44,7 @@ PART_LOSSES = {
 ADAPTIVE = {"balance": "adaptive"}
 UNIFORM = {"part_loss": "uniform"}
 WITH_PART = {"part_loss": ("partial", "uniform")}
+WITH_LABELS, WITH_CONTRAST = {"label_weight": NONZERO}, {"repr_weight": NONZERO}
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class ConCont(MethodDefaults):
     weak_rows: Literal["all", "partial"] = "all"  # whose weak view the online network sees
     label_weight: NonNegative = 1.0  # lambda in Eq. 5
     repr_weight: NonNegative = 0.1  # mu in Eq. 5
-    pseudo: Literal["hard", "soft"] = "hard"
+    pseudo: Literal["hard", "soft"] = setting("hard", only_with=WITH_LABELS)
     teacher: Literal["online", "momentum"] = "online"  # whose weak view gives the pseudo-labels
     score_weights: tuple[NonNegative, NonNegative, NonNegative] = (1.0, 1.0, 1.0)  # Eq. 2
     balance: Literal["adaptive", "da", "cpl", "fixed"] = "adaptive"
@@ -67,9 +69,12 @@ class ConCont(MethodDefaults):
     threshold_lower: NonNegative = setting(0.5, only_with=ADAPTIVE, shared=True)  # tau_l in Eq. 8
     threshold_upper: NonNegative = setting(0.95, only_with=ADAPTIVE, shared=True)  # tau_u in Eq. 8
     threshold_rate: NonNegative = setting(1.0, only_with=ADAPTIVE, shared=True)  # gamma in Eq. 7
-    selection: Literal["ours", "hcp", "hcpn", "supcon", "unsupcon", "true"] = "ours"
-    contrast_set: Literal["keys", "queries"] = "keys"  # queries: the batch's other ones too
-    temperature: Positive = 0.07  # t in Eq. 4
+    selection: Literal["ours", "hcp", "hcpn", "supcon", "unsupcon", "true"] = setting(
+        "ours", only_with=WITH_CONTRAST
+    )
+    # queries: the batch's other ones too
+    contrast_set: Literal["keys", "queries"] = setting("keys", only_with=WITH_CONTRAST)
+    temperature: Positive = setting(0.07, only_with=WITH_CONTRAST)  # t in Eq. 4
     queue: Count = setting(8192, shared=True)
     momentum: Fraction = setting(0.999, shared=True)  # of the key network
     momentum_rises: bool = setting(False, shared=True)  # to that value, from 0.1
@@ -77,8 +82,7 @@ class ConCont(MethodDefaults):
     wants_unlabeled = True
 
     def __post_init__(self) -> None:
-        if self.balance == "adaptive":
-            refuse_outside(self.threshold, self.threshold_lower, self.threshold_upper)
+        _ = self.controller  # refuses bounds that contradict each other
         everywhere = self.part_loss == "uniform" and self.part_rows == "all"
         if everywhere and self.part_mean == "partial":
             raise ValueError("part_rows all and part_mean partial contradict each other")

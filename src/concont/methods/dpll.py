@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from concont.core.balance import make_balance, refuse_outside
+from concont.core.balance import make_balance
 from concont.core.controller import Controller, Verdict, label_quality
 from concont.core.losses import (
     consistency_loss,
@@ -61,8 +61,7 @@ class Dpll(MethodDefaults):
     }
 
     def __post_init__(self) -> None:
-        if self.controlled and self.balance == "adaptive":
-            refuse_outside(self.threshold, self.threshold_lower, self.threshold_upper)
+        _ = self.controller  # refuses bounds that contradict each other
 
     @property
     def controller(self) -> Controller:

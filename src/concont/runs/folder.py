@@ -136,6 +136,11 @@ class RunFolder:
         if (self / "data.json").is_file() and self.read_json("data.json")["digest"] != digest:
             raise DataError(f"{self.path} was trained on other data than what is there now")
 
+    def resume_command(self, own_method: str | None = None) -> str:
+        """What goes on with the run; own_method: the code of the user's own that it may run."""
+        named = "" if own_method is None else f" --method {own_method}"
+        return f"concont train --resume {self.path}{named}"
+
     @property
     def finished(self) -> bool:
         """Whether the run came to its end."""

@@ -2,15 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
 
 from concont.errors import UsageError
+from concont.runs.view_settings import Views
 from concont.types import (
+    GIVEN,
     AtLeastOne,
-    Count,
     Fraction,
     Method,
     Named,
@@ -22,26 +23,10 @@ from concont.types import (
     setting,
 )
 
-Operation = Literal[
-    "identity",
-    "autocontrast",
-    "equalize",
-    "rotate",
-    "posterize",
-    "solarize",
-    "color",
-    "contrast",
-    "brightness",
-    "sharpness",
-    "shear_x",
-    "shear_y",
-    "translate_x",
-    "translate_y",
-    "invert",
-]
-Span = tuple[NonNegative, NonNegative]
-Jitter = tuple[NonNegative, NonNegative, NonNegative, NonNegative]
+# Of the training: where and how, not what.
+NO_EFFECT_ON_RESULT = ("device", "compile", "checkpoint_every", "memory_share")
 NOT_RUN = "is code of your own, which is run only if you name it: --method"
+RESNET = {"name": "resnet18"}
 NAMED_SOURCES = ("digits", "cifar10", "cifar100", "svhn", "fashion-mnist")
 
 
@@ -55,7 +40,8 @@ class Data:
     ambiguity: Fraction | None = None  # q: chance that a wrong label joins the set; None: 0
     unlabeled: bool | None = None  # keep the other images, without labels; None: the method's way
     seed: int = 1  # of split and candidate sets
-    stratified: bool = False  # draw the labelled images class by class
+    # draw the labelled images class by class
+    stratified: bool = setting(False, only_with={"labeled": GIVEN})
     at_least_two: bool = False  # no set of a single label (PRODEN's and DPLL's way)
     holdout: Fraction = 0.0  # share of the training images to evaluate on instead of the test set
     candidates: str | None = None  # file of `concont data candidates`, instead of drawing sets
@@ -65,86 +51,6 @@ class Data:
         if count is not None and not (0 < count <= 1 or (count >= 2 and float(count).is_integer())):
             allowed = "a share above 0 and up to 1, or a whole number from 2 on"
             raise ValueError(f"labeled is {count:g}; it must be {allowed}")
-
-
-@dataclass(frozen=True)
-class View:
-    """One kind of random view: a crop, colours, operations of RandAugment or a policy, a hole."""
-
-    crop: Span = (1.0, 1.0)  # area kept by the random resized crop
-    ratio: Span = (3 / 4, 4 / 3)  # width : height of the crop
-    operations: tuple[Operation, ...] = ()  # of RandAugment, to draw from
-    draws: Count = 0  # operations an image, with replacement
-    rotate: NonNegative = 30.0  # degrees, either way
-    shear: NonNegative = 0.3  # at most, either way
-    translate: Share = 0.3  # of the size
-    enhance: Span = (0.1, 1.9)  # factor of color, contrast, brightness, sharpness
-    posterize: Span = (4.0, 8.0)  # bits kept
-    solarize: Span = (0.0, 256.0)  # values from here on are turned over
-    cutout: Span = (0.0, 0.0)  # side of the grey square in pixels
-    pad: Count = 0  # instead of a crop: moved by up to so many pixels, the border reflected
-    jitter: Jitter = (0.0, 0.0, 0.0, 0.0)  # of brightness, contrast, saturation; hue in turns
-    jitter_chance: Share = 0.8  # of the images that get jitter
-    grey_chance: Share = 0.0  # of the images that lose their colour
-    policy: Literal["random", "cifar10", "svhn"] = "random"  # AutoAugment's, for `operations`
-
-    def __post_init__(self) -> None:
-        for name in ("crop", "ratio", "enhance", "posterize", "solarize", "cutout"):
-            low, high = getattr(self, name)
-            if low > high:
-                raise ValueError(f"{name} is {low:g} to {high:g}; give the smaller first")
-        if not 0 < self.crop[0] <= self.crop[1] <= 1:
-            raise ValueError(f"crop is {self.crop}; it must be two shares above 0 and up to 1")
-        if self.ratio[0] <= 0:
-            raise ValueError(f"ratio is {self.ratio}; it must be above 0")
-        if self.draws and not self.operations:
-            raise ValueError("draws needs a list of operations to draw from")
-        self._refuse_both()
-
-    def _refuse_both(self) -> None:
-        if self.pad and self.crop != (1, 1):
-            raise ValueError(f"pad is {self.pad}, which needs a crop of 1 to 1, not {self.crop}")
-        if self.policy != "random" and (self.operations or self.draws):
-            raise ValueError(f"policy {self.policy} has operations of its own; give none, no draws")
-        if self.jitter[3] > 0.5:
-            raise ValueError(f"jitter of the hue is {self.jitter[3]:g}; it must be up to 0.5 turns")
-
-
-# RandAugment's 14, which are all but `invert`.
-ALL_OPERATIONS: tuple[Operation, ...] = Operation.__args__[:-1]  # type: ignore[attr-defined]
-
-# Views by name: `views.strong: pico` stands for all of its values.
-WEAK_VARIANTS = {
-    "pico": View(crop=(0.2, 1.0), jitter=(0.4, 0.4, 0.4, 0.1), grey_chance=0.2),
-    "pad4": View(pad=4),
-}
-STRONG_VARIANTS = {
-    "measured": View(crop=(0.2, 1.0), operations=ALL_OPERATIONS, draws=2, cutout=(16.0, 16.0)),
-    "pico": View(
-        crop=(0.2, 1.0),
-        operations=ALL_OPERATIONS,
-        draws=3,
-        enhance=(0.05, 0.95),
-        cutout=(0.0, 16.0),
-    ),
-}
-POLICY_VARIANTS = {
-    "dpll": View(pad=4, policy="cifar10", cutout=(16.0, 16.0)),
-    "dpll-svhn": View(ratio=(1.0, 1.0), policy="svhn", cutout=(20.0, 20.0)),  # without flip
-}
-NAMED_VIEWS = {"weak": WEAK_VARIANTS, "strong": STRONG_VARIANTS | POLICY_VARIANTS}
-
-
-@dataclass(frozen=True)
-class Views:
-    """The weak and the strong view; `flip` holds for both."""
-
-    flip: bool = True  # mirror with probability 1/2
-    weak: View = View(crop=(0.5, 1.0))
-    strong: View = STRONG_VARIANTS["measured"]
-
-
-RESNET = {"name": "resnet18"}
 
 
 @dataclass(frozen=True)
@@ -237,6 +143,11 @@ class Settings:
     method_source: MethodSource | None = None  # of a method that is not the package's
 
     @property
+    def own_method(self) -> str | None:
+        """FILE.py:Class of a method of the user's own, as `--method` takes it."""
+        return None if self.method_source is None else self.method_source.reference
+
+    @property
     def has_network(self) -> bool:
         """Whether its method trains one."""
         return self.method.trainer == "network"
@@ -245,7 +156,7 @@ class Settings:
     def deep(self) -> Method:
         """The method as one that trains a network."""
         if isinstance(self.method, UnloadedMethod):
-            raise UsageError(f"{self.method.name} {NOT_RUN} {self.method.name}")
+            raise UsageError(f"{self.method.name} {NOT_RUN} {self.own_method}")
         if not isinstance(self.method, Method):
             raise UsageError(f"{self.method.name} trains no network")
         return self.method
@@ -270,19 +181,30 @@ class Settings:
         """
         plain = self.as_dict()
         del plain["recipe"], plain["data"]["root"]
+        for section, name in self._find_unused():
+            del plain[section][name]
         if plain["data"]["source"] not in NAMED_SOURCES:
             plain["data"]["source"] = data_digest
         if plain["data"].pop("candidates") is not None:
             plain["data"]["candidates"] = sets_hash
-        if self.method_source is not None:
-            plain["method"]["name"] = code_name(self.method_source.reference)
-        for name in ("device", "compile", "checkpoint_every", "memory_share"):
-            del plain["train"][name]
-        # A record's own method is unloaded, so what it does not use is unknown: it has its default.
-        for section in ("model",) if self.method_source is not None else ("model", "method"):
-            kept = getattr(self, section)
-            for name in find_unused(type(kept), vars(kept)):
-                del plain[section][name]
+        if self.own_method is not None:
+            plain["method"]["name"] = code_name(self.own_method)
         if not self.has_network:  # so nothing of how to train one
             plain = {"data": plain["data"], "method": plain["method"]}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
+
+    def _find_unused(self) -> Iterator[tuple[str, str]]:
+        """Section and name of the settings that cannot change this run's result."""
+        for name in NO_EFFECT_ON_RESULT:
+            yield "train", name
+        # A record's own method is unloaded, so what it does not use is unknown: it has its default.
+        sections = ("data", "model") if self.own_method is not None else ("data", "model", "method")
+        for section in sections:
+            kept = getattr(self, section)
+            for name in find_unused(type(kept), vars(kept)):
+                yield section, name
+        if isinstance(self.method, Method) and self.own_method is None:
+            seen = " ".join(self.method.views)
+            for kind in ("weak", "strong"):
+                if kind not in seen:
+                    yield "views", kind

@@ -1,7 +1,7 @@
 """What `summary.json` holds: which run it was, and what came of it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -19,8 +19,8 @@ Seed = Annotated[int, Ge(-(2**63)), Lt(2**63)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summary:
-    """A finished run: its settings in short, and its result.
+class Summary(Mapping[str, Any]):
+    """A finished run: its settings in short, and its result; also read like `summary.json`.
 
     A field with a default is newer than the first runs, or not every method's.
     """
@@ -73,7 +73,15 @@ class Summary:
 
     def __getitem__(self, name: str) -> Any:
         """A value by its name in `summary.json`."""
-        return self.as_dict()[name]
+        return getattr(self, name) if name in self.names() else self.details[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names in `summary.json`."""
+        return iter(self.as_dict())
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.as_dict())
 
 
 @cache

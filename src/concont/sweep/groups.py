@@ -11,14 +11,14 @@ from typing import Any
 from concont.config.registry import registered_names
 from concont.config.resolve import check
 from concont.errors import UsageError
-from concont.runs.settings import Settings
+from concont.runs.settings import NO_EFFECT_ON_RESULT, Settings
 from concont.sweep.record import Record, settings_in
 
 Flat = dict[str, Any]  # values by setting: `method.threshold`
 # What says which run it is, and what cannot change its result.
 NOT_COMPARED = {
     *("recipe", "data.root", "data.seed", "train.seed"),
-    *("train.device", "train.compile", "train.checkpoint_every", "train.memory_share"),
+    *(f"train.{name}" for name in NO_EFFECT_ON_RESULT),
 }
 
 

@@ -24,12 +24,6 @@ class Job:
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", _hash_of_record(self.settings))
 
-    @property
-    def own_method(self) -> str | None:
-        """FILE.py:Class of a method of the user's own, which a process is told to run."""
-        source = self.settings.method_source
-        return None if source is None else source.reference
-
 
 @dataclass(frozen=True)
 class DataFile:

@@ -34,7 +34,9 @@ def on_ray(
             while True:
                 for job in islice(left, parallel - len(under_way)):
                     SweepFolder(folder).write_settings(job)
-                    under_way[remote.remote(job.key, str(folder), job.own_method)] = job.key
+                    under_way[remote.remote(job.key, str(folder), job.settings.own_method)] = (
+                        job.key
+                    )
                 if not under_way:
                     return
                 (done,), _ = ray.wait(list(under_way))

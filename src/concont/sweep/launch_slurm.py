@@ -54,7 +54,7 @@ def on_slurm(
         executor.update_parameters(slurm_array_parallelism=parallel, **{**defaults, **options})
         for job in jobs:
             SweepFolder(folder).write_settings(job)
-        calls = [(job.key, str(folder), job.own_method) for job in jobs]
+        calls = [(job.key, str(folder), job.settings.own_method) for job in jobs]
         submitted = executor.map_array(RequeuedJob(), *zip(*calls, strict=True))
     except (RuntimeError, ValueError, NameError, AssertionError) as error:
         raise UsageError(f"--launcher slurm: {str(error).splitlines()[0]}") from None

@@ -29,6 +29,8 @@ def _find_records(path: Path) -> Iterator[Record]:
         yield from read(path)
     elif RunFolder(path).finished:
         yield of_run(RunFolder(path))
+    elif (path / "config.yaml").is_file():
+        raise DataError(f"{path} is a run that is not finished")
     else:
         for entry in _list_entries(path):
             yield from _find_records(entry)

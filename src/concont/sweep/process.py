@@ -57,7 +57,7 @@ class TrainingProcess:
             if not sweep.result(job.key).is_file():
                 sweep.write_settings(job)
                 self.process = _start_training(
-                    sweep, job.key, handle, job.own_method, own_session=True
+                    sweep, job.key, handle, job.settings.own_method, own_session=True
                 )
         except BlockingIOError:
             raise
@@ -99,10 +99,10 @@ def run_job_in_this_process(job: Job, folder: Path) -> Outcome:
             run = sweep.run(job.key)
             if not run.finished:
                 begun = (run / "config.yaml").is_file()
-                prepare = trainer_of(job.settings).prepare
-                ready = (
-                    reopen_run(run, method=job.own_method) if begun else prepare(job.settings, run)
-                )
+                if begun:
+                    ready = reopen_run(run, method=job.settings.own_method)
+                else:
+                    ready = trainer_of(job.settings).prepare(job.settings, run)
                 for _ in ready.execute():
                     pass
             return sweep.write_record(job.key)

@@ -102,7 +102,7 @@ class NetworkRun:
             if stopping:
                 raise Interrupted(
                     f"stopped after step {state.step} of {progress.total}; "
-                    f"go on with: concont train --resume {self.folder.path}"
+                    f"go on with: {self.folder.resume_command(self.settings.own_method)}"
                 )
 
     def _write_verdict(self) -> None:

@@ -50,9 +50,9 @@ class Predictor(Protocol):
         ...
 
 
-def check_inputs_fit(inputs: ArrayLike, shape: tuple[int, ...]) -> Inputs:
+def check_inputs_fit(inputs: ArrayLike, shape: tuple[int, ...], where: str = "predict") -> Inputs:
     """Images (M, H, W, channels) or features (M, D); refused unless each has the shape."""
-    array = check_inputs(np.asarray(inputs), "images", "predict")
+    array = check_inputs(np.asarray(inputs), "images", where)
     if array.shape[1:] != shape:
         raise DataError(f"the images are {array.shape[1:]}; the run learned from {shape}")
     return array

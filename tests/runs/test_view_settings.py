@@ -1,0 +1,87 @@
+from dataclasses import replace
+
+import pytest
+
+from concont.config.resolve import resolve
+from concont.errors import UsageError
+from concont.runs.settings import Optimizer
+from concont.runs.view_settings import (
+    ALL_OPERATIONS,
+    NAMED_VIEWS,
+    POLICY_VARIANTS,
+    WEAK_VARIANTS,
+    View,
+)
+
+
+def test_spans_run_upwards():
+    with pytest.raises(ValueError, match="give the smaller first"):
+        View(enhance=(1.9, 0.1))
+    with pytest.raises(ValueError, match="crop is"):
+        View(crop=(0.0, 1.0))
+    with pytest.raises(ValueError, match="draws needs a list"):
+        View(draws=2)
+    with pytest.raises(ValueError, match="nesterov needs a momentum"):
+        Optimizer(momentum=0.0, nesterov=True)
+
+
+def test_parts_of_a_view_that_exclude_each_other():
+    with pytest.raises(ValueError, match="pad is 4, which needs a crop of 1 to 1, not"):
+        View(crop=(0.5, 1.0), pad=4)
+    with pytest.raises(ValueError, match="policy svhn has operations of its own"):
+        View(policy="svhn", operations=("rotate",))
+    with pytest.raises(ValueError, match="policy svhn has operations of its own"):
+        View(policy="svhn", operations=("rotate",), draws=2)
+    with pytest.raises(ValueError, match="jitter of the hue is 0.6; it must be up to 0.5"):
+        View(jitter=(0.4, 0.4, 0.4, 0.6))
+
+
+def test_randaugment_has_14_operations_and_no_negative():
+    assert len(ALL_OPERATIONS) == 14
+    assert "invert" not in ALL_OPERATIONS
+    assert View(operations=("invert",), draws=1).operations == ("invert",)
+
+
+def test_published_views_have_names():
+    pico, pad = WEAK_VARIANTS["pico"], WEAK_VARIANTS["pad4"]
+    assert pico == View(
+        crop=(0.2, 1.0), jitter=(0.4, 0.4, 0.4, 0.1), jitter_chance=0.8, grey_chance=0.2
+    )
+    assert (pad.pad, pad.crop) == (4, (1.0, 1.0))
+    dpll, svhn = POLICY_VARIANTS["dpll"], POLICY_VARIANTS["dpll-svhn"]
+    assert (dpll.pad, dpll.policy, dpll.cutout) == (4, "cifar10", (16.0, 16.0))
+    assert (svhn.pad, svhn.policy, svhn.cutout) == (0, "svhn", (20.0, 20.0))
+    assert svhn.crop == svhn.ratio == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(("kind", "name"), [(k, n) for k, vs in NAMED_VIEWS.items() for n in vs])
+def test_either_view_can_be_given_by_name(kind, name):
+    flags = {"data": {"source": "cifar10"}}
+    settings = resolve(flags, None, [f"views.{kind}={name}"])
+    assert getattr(settings.views, kind) == NAMED_VIEWS[kind][name]
+    other = "strong" if kind == "weak" else "weak"
+    assert getattr(settings.views, other) == getattr(resolve(flags).views, other)
+
+
+def test_a_named_view_in_a_recipe_can_be_changed_in_parts(tmp_path):
+    (tmp_path / "mine.yaml").write_text("views: {weak: pico, strong: dpll}")
+    views = resolve({}, str(tmp_path / "mine.yaml"), ["views.weak.grey_chance=0"]).views
+    assert views.weak == replace(WEAK_VARIANTS["pico"], grey_chance=0.0)
+    assert views.strong == POLICY_VARIANTS["dpll"]
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("views.weak=dpll", "views.weak is 'dpll'; it must be one of pico, pad4, or settings"),
+        ("views.strong=pad4", "views.strong is 'pad4'; it must be one of measured, pico, dpll, dp"),
+        ("views.weak.pad=4", "views.weak: pad is 4, which needs a crop of 1 to 1"),
+        ("views.strong.policy=cifar10", "views.strong: policy cifar10 has operations of its own"),
+        ("views.strong.policy=imagenet", 'views.strong.policy is "imagenet": .*'),
+        ("views.weak.jitter=[0.4]", "views.weak.jitter"),
+        ("views.weak.gray_chance=1", "unknown setting .*gray_chance; did you mean grey_chance?"),
+    ],
+)
+def test_mistakes_in_views_are_named(assignment, message):
+    with pytest.raises(UsageError, match=message):
+        resolve({"data": {"source": "cifar10"}}, None, [assignment])
