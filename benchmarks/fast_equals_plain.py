@@ -44,7 +44,7 @@ def compare_gradients(eager, fast, runner, precision):
     """How far each way is from float64."""
     index, images = next(runner.batches)
     settings, state = eager.settings, eager.state
-    uniforms = draw_uniforms(settings.views, settings.deep.views, len(index), state.views)
+    uniforms = draw_uniforms(settings.views, settings.network_method.views, len(index), state.views)
     batch = eager.batch(index, eager.render_views(images, uniforms))
     exact = compute_gradient(eager, batch, "float64")
     ways = {

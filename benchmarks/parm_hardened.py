@@ -20,7 +20,7 @@ import torch
 from concont import PARMClassifier
 from concont.classic.features import compute_features
 from concont.config.resolve import resolve
-from concont.data.problem import pose
+from concont.data.problem import make_problem
 from concont.data.sources import load
 from concont.errors import ConcontError
 from concont.training.recorder import describe_environment
@@ -53,7 +53,7 @@ def fit_machine(lam, x, sets, test, truth):
 def compare_at(ambiguity, data, seed):
     """All machines at a share of wrong candidates, and what their labels are worth."""
     given = {"source": "cifar10", "labeled": LABELED, "ambiguity": ambiguity, "unlabeled": False}
-    problem = pose(data, resolve({"data": {**given, "seed": seed}}, None, []).data)
+    problem = make_problem(data, resolve({"data": {**given, "seed": seed}}, None, []).data)
     kept = ~problem.candidates.all(axis=1)
     x = compute_features(problem.images, SIZE, "cpu")[kept]
     test, truth = compute_features(problem.test_images, SIZE, "cpu"), problem.test_labels

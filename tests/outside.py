@@ -41,5 +41,5 @@ class Smooth(MethodDefaults):
         return StepOut(loss, {"loss_smooth": loss.detach()}, metrics, {"table": now})
 
     def commit(self, nets, state, batch, out):
-        state["table"].index_copy_(0, batch.index, out.memory["table"])
+        state["table"].index_copy_(0, batch.index, out.to_commit["table"])
 '''

@@ -83,7 +83,7 @@ def test_a_captured_step_sees_the_epoch_change(toy_arrays, toy_config, uncompile
     rows = ready.order.epoch(0)
     (images,) = ready.data.images.batches(rows[:1])
     step = Step(ready.settings, ready.state, ready.data, fast=True)
-    table = ready.state.memory["confidence"]
+    table = ready.state.method_state["confidence"]
     start = table.clone()
     for _ in range(Captured.WARM_UP + 3):
         step(rows[0].to(GPU), images, 0.01, epoch=0)
@@ -160,7 +160,9 @@ def test_the_compiled_gradient_is_as_near_to_float64_as_the_eager_one(resnet_con
     plan = ready.order.epoch(0)
     index, (images,) = plan[0].to(GPU), list(ready.data.images.batches(plan[:1]))
     settings = ready.settings
-    draws = draw_uniforms(settings.views, settings.deep.views, len(index), ready.state.views)
+    draws = draw_uniforms(
+        settings.views, settings.network_method.views, len(index), ready.state.views
+    )
     batch = eager.batch(index, eager.render_views(images, draws))
     exact = gradient(eager, batch, torch.float64)
     ways = [gradient(step, batch, torch.float32) for step in (eager, fast)]

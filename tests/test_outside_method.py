@@ -104,7 +104,7 @@ def test_it_goes_on_after_a_stop_bit_for_bit_once_its_code_is_named(
     own = settings_of(config)
     own = replace(own, data=replace(own.data, source="", root=None))
     job = prepare(own, RunFolder(tmp_path / "run"), data)
-    with pytest.raises(Interrupted):
+    with pytest.raises(Interrupted, match=f"--resume .*run --method {code}$"):
         for _ in job.execute(stop=lambda: job.state.step == 3):
             pass
     with pytest.raises(UsageError, match="smooth.py:Smooth is code of your own, .* --method"):
@@ -140,6 +140,12 @@ def test_the_command_trains_resumes_benches_and_evaluates_it(tmp_path, config, t
     assert f"--method {code}" in untold.stderr
     told = command("train", "--resume", "run", *own, cwd=tmp_path)
     assert told.returncode == 0, told.stderr
+
+    assert command("results", "merge", "run", "--folder", "sweep", cwd=tmp_path).returncode == 0
+    shown = command("results", "--folder", "sweep", "--method", "smooth", "--json", cwd=tmp_path)
+    assert [row["method"] for row in json.loads(shown.stdout)] == ["smooth"]
+    none = command("results", "--folder", "sweep", "--method", "smoth", cwd=tmp_path)
+    assert (none.returncode, "there are concont" in none.stderr) == (2, True)
 
     again = ("train", "--config", "run/config.yaml", "--out", "again")
     assert command(*again, cwd=tmp_path).returncode == 2

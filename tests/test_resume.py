@@ -11,8 +11,8 @@ from processes import concont, start
 
 pytestmark = pytest.mark.slow
 SHORT = (
-    *("--data", "digits", "--epochs", "12", "--set", "train.checkpoint_every=0"),
-    *("--set", "train.evaluate_every=3", "--set", "model.width=8"),
+    *("--data", "digits", "--epochs", "6", "--set", "train.checkpoint_every=0"),
+    *("--set", "train.evaluate_every=2", "--set", "model.width=4"),
 )
 
 
@@ -65,9 +65,9 @@ def test_sigkill_at_any_moment(tmp_path, whole):
         if kills == 0:  # as soon as there is anything at all
             wait_for(lambda: folder.exists() and any(folder.iterdir()), process)
             process.kill()
-        elif kills < 4:
+        elif kills < 3:
             wait_for(lambda since=before: written(folder) > since, process)
-            time.sleep(moments.uniform(0.0, 1.0))
+            time.sleep(moments.uniform(0.0, 0.4))
             process.kill()
         output = process.communicate()
         kills += process.returncode == -signal.SIGKILL

@@ -12,7 +12,7 @@ from torch import nn
 from concont.config.resolve import read_settings, resolve
 from concont.config.validate import get_section
 from concont.data import sources
-from concont.data.problem import pose
+from concont.data.problem import make_problem
 from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
@@ -71,7 +71,7 @@ class Run:
         if source is None and not own.source:
             raise UsageError("the run learned from arrays; give some: evaluate(images, labels)")
         if source is None:
-            problem = pose(sources.load(own.source, own.root), own)
+            problem = make_problem(sources.load(own.source, own.root), own)
             RunFolder(self.path).refuse_other_data(problem.digest)
             return problem.test_images, problem.test_labels, problem.evaluated_on
         other = sources.load(str(source), own.root)

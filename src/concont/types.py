@@ -89,7 +89,7 @@ class StepOut:
     total: "Tensor"  # () the loss that is minimised
     terms: Mapping[str, "Tensor"] = field(default_factory=dict)  # unweighted, detached
     metrics: Mapping[str, tuple["Tensor", "Tensor"]] = field(default_factory=dict)  # sum, count
-    memory: Mapping[str, "Tensor"] = field(default_factory=dict)  # what `commit` stores
+    to_commit: Mapping[str, "Tensor"] = field(default_factory=dict)  # what `commit` stores
 
 
 class Net(Protocol):

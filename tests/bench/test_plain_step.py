@@ -37,7 +37,7 @@ def weights(module):
 def test_a_step_changes_networks_thresholds_and_queue(ready, precision):
     state = ready.state
     online, key = (state.nets.modules[name] for name in ("online", "key"))
-    before, memory = (weights(online), weights(key)), copy.deepcopy(state.memory)
+    before, memory = (weights(online), weights(key)), copy.deepcopy(state.method_state)
     loss = make_step(ready, precision)(*next(iter(batches_of(ready))))
     assert loss.isfinite()
     assert not loss.requires_grad
@@ -46,14 +46,14 @@ def test_a_step_changes_networks_thresholds_and_queue(ready, precision):
     # Momentum 0.9, from the same start: the key network goes a tenth of the way.
     assert moved[1].item() == pytest.approx(0.1 * moved[0].item(), rel=1e-3)
     assert all(weight.grad is None for weight in online.parameters())
-    assert not torch.equal(state.memory["tau"], memory["tau"])
-    assert (state.memory["queue_label"] >= 0).sum() == state.memory["queue_next"] == 16
+    assert not torch.equal(state.method_state["tau"], memory["tau"])
+    assert (state.method_state["queue_label"] >= 0).sum() == state.method_state["queue_next"] == 16
     assert state.step == 1
 
 
 def test_the_plain_step_is_that_of_training_on_the_same_views(ready):
     state, other = ready.state, copy.deepcopy(ready.state.nets)
-    before, batch = copy.deepcopy(state.memory), next(iter(batches_of(ready)))
+    before, batch = copy.deepcopy(state.method_state), next(iter(batches_of(ready)))
     index, views = batch
     clock = torch.tensor([0.0, 3.0]).unbind()  # of three epochs the first
     rows = Batch(index, ready.data.candidates[index], views, ready.data.truth[index], *clock)
@@ -66,7 +66,7 @@ def test_the_plain_step_is_that_of_training_on_the_same_views(ready):
     with torch.no_grad():
         ready.settings.method.commit(other, before, rows, out)
     for name, tensor in before.items():
-        assert torch.allclose(state.memory[name], tensor, atol=1e-5)
+        assert torch.allclose(state.method_state[name], tensor, atol=1e-5)
 
 
 def test_tf32_is_allowed_for_the_step_alone(ready, monkeypatch):

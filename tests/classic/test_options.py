@@ -56,4 +56,4 @@ def test_a_result_does_not_depend_on_how_networks_are_trained():
     assert first == other
     assert resolve({**asked, "method": {"name": "sspl", "k": 5}}).hash() != first
     with pytest.raises(UsageError, match="sspl trains no network"):
-        _ = resolve(asked).deep
+        _ = resolve(asked).network_method

@@ -101,6 +101,8 @@ class Taken(Whole): name: str = "pico"
 class Odd(Whole): name: str = "../odd"
 @dataclass(frozen=True)
 class Digest(Whole): digest: int = 1
+@dataclass(frozen=True)
+class Elsewhere(Whole): trainer = "classic"
 value = 5
 """
 
@@ -118,6 +120,7 @@ value = 5
         ("mine.py:Empty", "mine.py:Empty is no method: it has no views, losses; .*MethodDefaults"),
         ("mine.py:Taken", "mine.py:Taken is called pico, as a method of the package"),
         ("mine.py:Odd", "mine.py:Odd is called '../odd'; its name must be a word"),
+        ("mine.py:Elsewhere", "mine.py:Elsewhere: its trainer must be 'network', not 'classic'"),
         ("mine.py:Digest", "a setting cannot be called digest"),
         ("broken.py:Class", "broken.py cannot be imported: ZeroDivisionError: division by zero"),
         ("no.such.module:Class", "no.such.module cannot be imported: ModuleNotFoundError"),

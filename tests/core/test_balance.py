@@ -13,7 +13,7 @@ from concont.core.balance import (
     Alignment,
     Curriculum,
     Fixed,
-    Step,
+    JudgedBatch,
     make_balance,
 )
 from concont.core.controller import Controller
@@ -105,7 +105,7 @@ def run(balance, count, seed=0):
         verdict = controller.judge(probs, candidates, state)
         assert all(torch.equal(before[name], state[name]) for name in state)  # only looked at
         yield index, probs, candidates, verdict, before
-        controller.update(state, index, verdict.memory)
+        controller.update(state, index, verdict.to_commit)
 
 
 def test_a_fixed_threshold_never_moves():
@@ -188,7 +188,9 @@ def test_curriculum_thresholds_follow_the_loop():
 def step(index, label, score):
     """As the controller reports it; neither the verdict nor the mean matters to a curriculum."""
     label = torch.tensor(label)
-    return Step(torch.tensor(index), label, torch.tensor(score), label < 0, torch.zeros(CLASSES))
+    return JudgedBatch(
+        torch.tensor(index), label, torch.tensor(score), label < 0, torch.zeros(CLASSES)
+    )
 
 
 def test_a_curriculum_on_a_case_small_enough_to_read():

@@ -94,8 +94,10 @@ def test_the_controller_remembers_a_verdict_over_the_step():
     controller = Controller(Adaptive(0.8, 0.5, 0.95, 1.0))
     state = controller.init_state(40, 2)
     verdict = controller.judge(probs, full, state)
-    assert set(verdict.memory) == {f"verdict_{n}" for n in ("label", "score", "confident", "mean")}
-    controller.update(state, torch.tensor([7, 3]), verdict.memory)
+    assert set(verdict.to_commit) == {
+        f"verdict_{n}" for n in ("label", "score", "confident", "mean")
+    }
+    controller.update(state, torch.tensor([7, 3]), verdict.to_commit)
     assert state["tau"].tolist() == pytest.approx([0.95, 0.5])
     seen = []
 
@@ -103,7 +105,7 @@ def test_the_controller_remembers_a_verdict_over_the_step():
         def update(self, state, step):
             seen.append(step)
 
-    Controller(Noting(0.8)).update(state, torch.tensor([7, 3]), verdict.memory)
+    Controller(Noting(0.8)).update(state, torch.tensor([7, 3]), verdict.to_commit)
     (step,) = seen
     assert step.index.tolist() == [7, 3]
     for name in ("label", "score", "confident", "mean"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from concont.data.candidate_file import CandidateSets, read_candidate_sets
-from concont.data.problem import make_candidate_sets, pose
+from concont.data.problem import make_candidate_sets, make_problem
 from concont.data.sources import digits, from_arrays
 from concont.errors import DataError, UsageError
 from concont.runs.settings import Data
@@ -20,7 +20,10 @@ def test_sets_come_back_from_their_file_and_train_the_same(tmp_path):
     back = read_candidate_sets(path)
     assert back.hash == drawn.hash
     assert np.array_equal(back.candidates, drawn.candidates)
-    own, given = pose(digits(), ASKED), pose(digits(), Data(unlabeled=True, candidates=str(path)))
+    own, given = (
+        make_problem(digits(), ASKED),
+        make_problem(digits(), Data(unlabeled=True, candidates=str(path))),
+    )
     assert np.array_equal(own.candidates, given.candidates)
     assert own.sets_hash == given.sets_hash == drawn.hash
     assert drawn.labeled.sum() == 144
@@ -67,7 +70,7 @@ def test_damaged_or_foreign_files_are_refused(tmp_path, toy_arrays):
         read_candidate_sets(path)
     sets.write(path)
     with pytest.raises(DataError, match="belong to other data"):
-        pose(from_arrays(toy_arrays), Data(candidates=str(path)))
+        make_problem(from_arrays(toy_arrays), Data(candidates=str(path)))
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import torch
 from hypothesis import example, given
 
 from concont.data.order import Order
-from concont.data.problem import pose
+from concont.data.problem import make_problem
 from concont.data.sources import from_arrays
 from concont.runs.settings import Data, Train
 from strategies import seeds
@@ -14,7 +14,7 @@ from strategies import seeds
 
 @pytest.fixture
 def problem(toy_arrays):
-    return pose(from_arrays(toy_arrays), Data(labeled=10, ambiguity=0.0, unlabeled=True))
+    return make_problem(from_arrays(toy_arrays), Data(labeled=10, ambiguity=0.0, unlabeled=True))
 
 
 def test_an_epoch_visits_rows_once_and_drops_the_short_batch(problem):

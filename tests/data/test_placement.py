@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from concont.data.placement import Resident, Streamed, TrainingSet, place_images, to_images
-from concont.data.problem import pose
+from concont.data.problem import make_problem
 from concont.data.sources import from_arrays, read_npz
 from concont.runs.settings import Data
 
@@ -12,7 +12,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def problem(toy_arrays):
-    return pose(from_arrays(toy_arrays), Data(labeled=10, ambiguity=0.0, unlabeled=True))
+    return make_problem(from_arrays(toy_arrays), Data(labeled=10, ambiguity=0.0, unlabeled=True))
 
 
 def test_images_keep_their_pixels_and_lie_channels_last():
@@ -58,7 +58,7 @@ def test_images_stream_where_they_take_more_than_their_share(problem, monkeypatc
 def mapped(toy_npz, monkeypatch):
     """The images of the problem, as a mapped file has them."""
     monkeypatch.setattr("concont.data.mapped_arrays.LARGE", 0)
-    return pose(read_npz(toy_npz), Data(labeled=10, ambiguity=0.0, unlabeled=True)).images
+    return make_problem(read_npz(toy_npz), Data(labeled=10, ambiguity=0.0, unlabeled=True)).images
 
 
 def test_a_mapped_file_streams_the_same_batches(problem, mapped, monkeypatch):

@@ -3,7 +3,7 @@ import logging
 import numpy as np
 import pytest
 
-from concont.data.problem import draw_sets, pose
+from concont.data.problem import draw_sets, make_problem
 from concont.data.sources import digits, from_arrays
 from concont.errors import DataError, UsageError
 from concont.rng import frozen_stream
@@ -34,7 +34,9 @@ def test_at_least_two_adds_one_wrong_label_evenly():
 
 
 def test_the_digits_problem():
-    problem = pose(digits(), Data(source="digits", labeled=0.1, ambiguity=0.3, unlabeled=True))
+    problem = make_problem(
+        digits(), Data(source="digits", labeled=0.1, ambiguity=0.3, unlabeled=True)
+    )
     assert len(problem.rows) == 1437
     assert problem.n_partial == 144
     assert problem.evaluated_on == "test"
@@ -46,7 +48,7 @@ def test_the_digits_problem():
 def test_the_same_seed_gives_the_same_sets_whatever_else_is_asked():
     def sets(**changes):
         base = {"source": "digits", "labeled": 0.1, "ambiguity": 0.3, "unlabeled": False, "seed": 3}
-        return pose(digits(), Data(**{**base, **changes}))
+        return make_problem(digits(), Data(**{**base, **changes}))
 
     one = sets()
     assert np.array_equal(one.candidates, sets().candidates)
@@ -60,26 +62,28 @@ def test_the_same_seed_gives_the_same_sets_whatever_else_is_asked():
 
 
 def test_partial_only_leaves_the_unlabelled_out():
-    problem = pose(digits(), Data(labeled=0.1, ambiguity=0.3, unlabeled=False))
+    problem = make_problem(digits(), Data(labeled=0.1, ambiguity=0.3, unlabeled=False))
     assert len(problem.rows) == problem.n_partial == 144
 
 
 def test_images_are_copied_only_where_rows_are_left_out():
     data = digits()
-    whole = pose(data, Data(labeled=0.1, ambiguity=0.3, unlabeled=True))
+    whole = make_problem(data, Data(labeled=0.1, ambiguity=0.3, unlabeled=True))
     assert whole.images is data.x_train
-    part = pose(data, Data(labeled=0.1, ambiguity=0.3, unlabeled=False))
+    part = make_problem(data, Data(labeled=0.1, ambiguity=0.3, unlabeled=False))
     assert np.array_equal(part.images, data.x_train[part.rows])
 
 
 def test_a_count_and_stratified_sampling():
-    problem = pose(digits(), Data(labeled=50, ambiguity=0.0, unlabeled=False, stratified=True))
+    problem = make_problem(
+        digits(), Data(labeled=50, ambiguity=0.0, unlabeled=False, stratified=True)
+    )
     assert np.bincount(problem.truth).tolist() == [5] * 10
 
 
 def test_a_hold_out_leaves_training_and_test():
     data = digits()
-    problem = pose(data, Data(labeled=0.1, ambiguity=0.3, unlabeled=True, holdout=0.2))
+    problem = make_problem(data, Data(labeled=0.1, ambiguity=0.3, unlabeled=True, holdout=0.2))
     assert problem.evaluated_on == "holdout"
     assert len(problem.test_labels) == 287
     assert len(problem.rows) == 1150
@@ -89,7 +93,7 @@ def test_a_hold_out_leaves_training_and_test():
 
 def test_labels_as_given_are_sets_of_one(toy_arrays):
     toy_arrays["y_train"] = np.where(np.arange(40) < 30, toy_arrays["y_train"], -1)
-    problem = pose(from_arrays(toy_arrays), Data(unlabeled=True))
+    problem = make_problem(from_arrays(toy_arrays), Data(unlabeled=True))
     assert problem.n_partial == 30
     assert (problem.candidates[:30].sum(axis=1) == 1).all()
     assert problem.candidates[30:].all()
@@ -99,31 +103,31 @@ def test_sets_as_given_are_kept_and_can_be_hidden(toy_arrays):
     sets = np.ones((40, 4), dtype=bool)
     sets[:20, 3] = False
     data = from_arrays({**toy_arrays, "candidates": sets})
-    assert np.array_equal(pose(data, Data(unlabeled=True)).candidates, sets)
-    few = pose(data, Data(unlabeled=True, labeled=5))
+    assert np.array_equal(make_problem(data, Data(unlabeled=True)).candidates, sets)
+    few = make_problem(data, Data(unlabeled=True, labeled=5))
     assert few.n_partial == 5
     with pytest.raises(UsageError, match="leave --ambiguity out"):
-        pose(data, Data(ambiguity=0.3))
+        make_problem(data, Data(ambiguity=0.3))
 
 
 def test_no_labels_or_too_few_are_refused(toy_arrays):
     blank = {**toy_arrays, "y_train": np.full(40, -1)}
     with pytest.raises(DataError, match="nothing to learn from"):
-        pose(from_arrays(blank), Data())
+        make_problem(from_arrays(blank), Data())
     with pytest.raises(UsageError, match="asks for 50 rows with a candidate set; 40 can have one"):
-        pose(from_arrays(toy_arrays), Data(labeled=50))
+        make_problem(from_arrays(toy_arrays), Data(labeled=50))
     with pytest.raises(UsageError, match=r"data\.holdout asks for 0 rows"):
-        pose(from_arrays(toy_arrays), Data(holdout=0.001))
+        make_problem(from_arrays(toy_arrays), Data(holdout=0.001))
 
 
 def test_without_a_test_set_nothing_is_measured(toy_arrays):
     arrays = {k: v for k, v in toy_arrays.items() if "test" not in k}
-    assert pose(from_arrays(arrays), Data()).evaluated_on is None
+    assert make_problem(from_arrays(arrays), Data()).evaluated_on is None
 
 
 def test_a_true_label_outside_its_set_is_a_warning(toy_arrays, caplog):
     sets = np.ones((40, 2), dtype=bool)
     sets[[3, 5], toy_arrays["y_train"][[3, 5]]] = False
     with caplog.at_level(logging.WARNING, "concont"):
-        pose(from_arrays({**toy_arrays, "candidates": sets}), Data(unlabeled=True))
+        make_problem(from_arrays({**toy_arrays, "candidates": sets}), Data(unlabeled=True))
     assert "2 of 40 rows have a true label outside" in caplog.text

@@ -134,8 +134,8 @@ def test_losses_match_the_oracle(method):
     total += method.label_weight * terms["loss_reg"] + method.repr_weight * terms["loss_contrast"]
     assert out.total.item() == pytest.approx(total, abs=1e-9)
     assert 0 < sum(confident) < B or method.balance == "cpl"  # both kinds of row were there
-    assert out.memory["verdict_label"].tolist() == labels
-    assert out.memory["verdict_confident"].tolist() == confident
+    assert out.to_commit["verdict_label"].tolist() == labels
+    assert out.to_commit["verdict_confident"].tolist() == confident
 
 
 @pytest.mark.parametrize("part_mean", ["batch", "partial"])
@@ -171,14 +171,14 @@ def test_losses_write_nothing_and_commit_moves_thresholds_and_queue():
 
     method.commit(nets, state, batch, out)
     labels, confident = (
-        out.memory["verdict_label"].tolist(),
-        out.memory["verdict_confident"].tolist(),
+        out.to_commit["verdict_label"].tolist(),
+        out.to_commit["verdict_confident"].tolist(),
     )
     tau = oracles.thresholds(before["tau"].tolist(), labels, confident, 0.5, 0.95, 1.0)
     assert state["tau"].tolist() == pytest.approx(tau)
     newest = [4, 5, 6, 0, 1, 2]  # slots, from queue_next on and around
     assert state["queue_label"][newest].tolist() == labels
-    assert torch.equal(state["queue_z"][newest], out.memory["keys"])
+    assert torch.equal(state["queue_z"][newest], out.to_commit["keys"])
     assert torch.equal(state["queue_z"][3], before["queue_z"][3])
     assert state["queue_next"].item() == (4 + B) % QUEUE
 
@@ -188,11 +188,11 @@ def test_true_labels_drive_the_masks_and_never_the_thresholds():
     nets, state, batch = Nets(LinearNet(2), LinearNet(3)), filled(method), problem()
     before = state["tau"].tolist()
     out = method.losses(nets, state, batch)
-    assert out.memory["verdict_label"].tolist() != batch.truth.tolist()
+    assert out.to_commit["verdict_label"].tolist() != batch.truth.tolist()
     method.commit(nets, state, batch, out)
     pseudo, confident = (
-        out.memory["verdict_label"].tolist(),
-        out.memory["verdict_confident"].tolist(),
+        out.to_commit["verdict_label"].tolist(),
+        out.to_commit["verdict_confident"].tolist(),
     )
     expected = oracles.thresholds(before, pseudo, confident, 0.5, 0.95, 1.0)
     assert state["tau"].tolist() == pytest.approx(expected)
@@ -221,7 +221,7 @@ def test_aligned_probabilities_give_the_pseudo_labels_and_the_targets(pseudo):
     aligned = given / state["means"][0]
     inside = aligned / aligned.sum(dim=1, keepdim=True) * batch.candidates
     label = inside.argmax(dim=1)
-    assert out.memory["verdict_label"].tolist() == label.tolist()
+    assert out.to_commit["verdict_label"].tolist() == label.tolist()
     assert label.tolist() != (given * batch.candidates).argmax(dim=1).tolist()
     soft = inside / inside.sum(dim=1, keepdim=True)
     target = soft if pseudo == "soft" else F.one_hot(label, C).double()
@@ -241,9 +241,9 @@ def test_a_curriculum_takes_in_every_row_at_first_and_remembers_those_that_passe
     batch = replace(batch, index=torch.tensor([9, 3, 5, 0, 1, 7]))
     state = double(method.init_state(torch.ones(N, C).bool(), D))
     out = method.losses(nets, state, batch)
-    assert out.memory["verdict_confident"].all()
+    assert out.to_commit["verdict_confident"].all()
     method.commit(nets, state, batch, out)
-    score, label = out.memory["verdict_score"], out.memory["verdict_label"]
+    score, label = out.to_commit["verdict_score"], out.to_commit["verdict_label"]
     passed = torch.full((N,), -1)
     passed[batch.index[score >= 0.8]] = label[score >= 0.8]
     assert 0 < (passed >= 0).sum() < B
@@ -308,7 +308,7 @@ def test_metrics_count_what_is_known():
     batch = problem()
     batch.truth[:3] = -1
     out = method.losses(Nets(LinearNet(2), LinearNet(3)), filled(method), batch)
-    label, confident = out.memory["verdict_label"], out.memory["verdict_confident"]
+    label, confident = out.to_commit["verdict_label"], out.to_commit["verdict_confident"]
     right = (label == batch.truth) & (batch.truth >= 0)
     assert [x.item() for x in out.metrics["confident"]] == [confident.sum().item(), B]
     assert [x.item() for x in out.metrics["pseudo_accuracy"]] == [right.sum().item(), 3]
@@ -323,7 +323,7 @@ def test_true_labels_reach_nothing_but_the_log():
     other = replace(batch, truth=(batch.truth + 1) % C)
     one, two = (method.losses(nets, filled(method), b) for b in (batch, other))
     assert torch.equal(one.total, two.total)
-    assert all(torch.equal(one.memory[k], two.memory[k]) for k in one.memory)
+    assert all(torch.equal(one.to_commit[k], two.to_commit[k]) for k in one.to_commit)
 
 
 def test_bounds_widen_to_hold_the_threshold_and_may_not_cross():

@@ -87,9 +87,9 @@ def test_at_first_the_controller_lets_only_single_candidates_pass():
     out = method.losses(Nets(net, net), state, batch)
     lone = batch.candidates.sum(dim=1) == 1
     assert 0 < lone.sum() < B
-    assert torch.equal(out.memory["verdict_confident"], lone)
+    assert torch.equal(out.to_commit["verdict_confident"], lone)
     method.commit(Nets(net, net), state, batch, out)
-    assert torch.equal(state["conformal"][1:7], out.memory["conformal"])
+    assert torch.equal(state["conformal"][1:7], out.to_commit["conformal"])
     wide = sets.sum(dim=1) > 1
     moved = (state["conformal"] != first).any(dim=1)
     assert moved[1:7].tolist() == wide[1:7].tolist()  # those that did not pass, too
@@ -110,7 +110,7 @@ def test_no_gradient_flows_through_z():
         view.requires_grad_()
     state = double(method.init_state(sets, D))
     out = method.losses(Nets(net, net), state, batch)
-    assert not out.memory["conformal"].requires_grad
+    assert not out.to_commit["conformal"].requires_grad
     found = torch.autograd.grad(out.total, list(batch.views.values()))
     z = state["conformal"][batch.index]
     for name, pull in zip(("strong", "strong2"), found[1:], strict=True):
@@ -160,9 +160,9 @@ def test_the_controller_has_the_balance_that_was_asked_for(name, extra):
         out = method.losses(Nets(net, net), state, batch)
         verdict = judged(name, kept, own, batch.candidates.tolist())
         score, labels, sure = verdict
-        assert near(out.memory["verdict_score"], score, 1e-6)
-        assert out.memory["verdict_label"].tolist() == labels
-        assert out.memory["verdict_confident"].tolist() == sure
+        assert near(out.to_commit["verdict_score"], score, 1e-6)
+        assert out.to_commit["verdict_label"].tolist() == labels
+        assert out.to_commit["verdict_confident"].tolist() == sure
         method.commit(Nets(net, net), state, batch, out)
         kept = remembered(name, kept, index, own, verdict)
         assert near(state["tau"], kept["tau"], 1e-6)

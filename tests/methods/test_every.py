@@ -86,7 +86,7 @@ def test_true_labels_reach_nothing_but_the_log(name, seed):
     (one, first), (two, second) = ends
     same = all(
         torch.equal(a.total, b.total)
-        and all(torch.equal(a.memory[k], b.memory[k]) for k in a.memory)
+        and all(torch.equal(a.to_commit[k], b.to_commit[k]) for k in a.to_commit)
         for a, b in zip(first, second, strict=True)
     ) and all(torch.equal(one[k], two[k]) for k in one)
     assert same is not method.reads_truth

@@ -59,7 +59,7 @@ def test_losses_and_memory_follow_the_oracle_from_visit_to_visit():
         total = terms["loss_part"] + 0.5 * terms["loss_contrast"]
         assert out.total.item() == pytest.approx(total, abs=1e-8)
         for name, values in kept.items():
-            assert near(out.memory[name], values, 1e-8), name
+            assert near(out.to_commit[name], values, 1e-8), name
         assert {name: tensor.tolist() for name, tensor in state.items()} == before
 
         method.commit(Nets(LinearNet(98), LinearNet(99)), state, batch, out)
@@ -96,7 +96,7 @@ def test_the_confidence_moves_from_the_second_epoch_on_and_more_and_more():
     for epoch in range(EPOCHS):
         method, nets, state, batch = mid_run(epoch, confidence_momentum=(0.9, 0.5))
         before = state["confidence"][batch.index]
-        confidence = method.losses(nets, state, batch).memory["confidence"]
+        confidence = method.losses(nets, state, batch).to_commit["confidence"]
         likeness = nets.online.embed(batch.views["weak"].flatten(1)) @ state["prototypes"].T
         nearest = likeness.masked_fill(~batch.candidates, -9).argmax(dim=1)
         goal = F.one_hot(nearest, C).double()
@@ -111,7 +111,7 @@ def test_the_cross_entropy_is_to_the_confidence_of_the_same_step():
     method, nets, state, batch = mid_run()
     out = method.losses(nets, state, batch)
     logits = scores(nets.online, batch, "weak")
-    new, old = out.memory["confidence"], state["confidence"][batch.index]
+    new, old = out.to_commit["confidence"], state["confidence"][batch.index]
     assert not torch.allclose(new, old)
     rows = oracles.soft_cross_entropy(logits, new.tolist())
     assert out.terms["loss_part"].item() == pytest.approx(oracles.mean(rows))
@@ -121,7 +121,7 @@ def test_contrast_leaves_itself_out_and_learns_through_queries_as_keys():
     method, nets, state, batch = mid_run(repr_weight=1.0)
     queries = nets.online.embed(batch.views["weak"].flatten(1)).detach().requires_grad_()
     keys = nets.key.embed(batch.views["strong"].flatten(1))
-    label = method.losses(nets, state, batch).memory["label"]
+    label = method.losses(nets, state, batch).to_commit["label"]
 
     def loop(q):
         """The oracle once more, in tensors, so that it has a gradient."""
@@ -150,7 +150,7 @@ def test_no_gradient_flows_through_keys_or_memory():
     out.total.backward()
     assert batch.views["weak"].grad.abs().sum() > 0
     assert batch.views["strong"].grad is None
-    assert not any(tensor.requires_grad for tensor in out.memory.values())
+    assert not any(tensor.requires_grad for tensor in out.to_commit.values())
 
 
 def test_an_empty_queue_leaves_moco_nothing_to_push_against():

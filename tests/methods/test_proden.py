@@ -48,7 +48,7 @@ def test_the_weights_carry_no_gradient():
     batch.views["weak"].requires_grad_()
     state = double(method.init_state(sets, D))
     out = method.losses(Nets(net, net), state, batch)
-    assert not out.memory["weights"].requires_grad
+    assert not out.to_commit["weights"].requires_grad
     (found,) = torch.autograd.grad(out.total, batch.views["weak"])
     probs = (batch.views["weak"].flatten(1) @ net.scores).softmax(dim=1)
     pull = (probs - state["weights"][batch.index]) @ net.scores.T / B  # of a plain cross-entropy

@@ -45,6 +45,8 @@ def test_an_older_one_has_defaults_and_a_newer_one_keeps_what_is_not_known():
 def test_values_are_found_by_their_names_too():
     summary = Summary.from_dict({**FIRST, "rounds": 3})
     assert (summary["accuracy_last"], summary["rounds"]) == (0.5, 3)
+    assert dict(summary) == summary.as_dict()
+    assert (summary.get("nosuch", 7), "epochs" in summary, "details" in summary) == (7, True, False)
     with pytest.raises(KeyError):
         summary["nosuch"]
 

@@ -1,6 +1,7 @@
 """Results are found wherever a user may point."""
 
 import json
+import shutil
 import sqlite3
 
 import pytest
@@ -53,6 +54,17 @@ def test_a_ledger_elsewhere_is_only_read_and_its_records_are_looked_at(tmp_path,
 def test_in_run_folders(run):
     (run.path.parent / "notes.txt").write_text("nothing")
     assert collect_records(run.path) == collect_records(run.path.parent) == [of_run(run)]
+
+
+def test_a_run_that_is_not_finished_is_told_alone_and_passed_over_among_others(run, tmp_path):
+    begun = tmp_path / "folder" / "begun"
+    begun.mkdir(parents=True)
+    (begun / "config.yaml").write_text((run / "config.yaml").read_text())
+    (begun / "data.json").write_text((run / "data.json").read_text())
+    with pytest.raises(DataError, match="begun is a run that is not finished"):
+        collect_records(begun)
+    shutil.copytree(run.path, tmp_path / "folder" / "done")
+    assert collect_records(tmp_path / "folder") == [of_run(run)]
 
 
 def test_nothing_is_an_error(tmp_path):

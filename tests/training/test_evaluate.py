@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from concont.data.problem import pose
+from concont.data.problem import make_problem
 from concont.data.sources import from_arrays
 from concont.runs.settings import Data
 from concont.training.evaluate import AT_ONCE, TestSet, accuracy, predict_proba
@@ -43,8 +43,8 @@ def test_probabilities_are_those_of_the_evaluated_network():
 
 def test_a_problem_without_a_test_set(toy_arrays):
     arrays = {k: v for k, v in toy_arrays.items() if "test" not in k}
-    assert TestSet.of(pose(from_arrays(arrays), Data()), torch.device("cpu"), 0.5) is None
-    found = TestSet.of(pose(from_arrays(toy_arrays), Data()), torch.device("cpu"), 0.5)
+    assert TestSet.of(make_problem(from_arrays(arrays), Data()), torch.device("cpu"), 0.5) is None
+    found = TestSet.of(make_problem(from_arrays(toy_arrays), Data()), torch.device("cpu"), 0.5)
     assert np.array_equal(found.labels.numpy(), toy_arrays["y_test"])
     assert found.candidates is None
 
@@ -52,7 +52,7 @@ def test_a_problem_without_a_test_set(toy_arrays):
 def test_test_images_get_sets_as_ambiguous_as_the_training_ones(toy_arrays):
     labels = np.arange(20_000) % 2
     arrays = {**toy_arrays, "x_test": np.zeros((20_000, 8, 8), np.uint8), "y_test": labels}
-    problem = pose(from_arrays(arrays), Data(ambiguity=0.3))
+    problem = make_problem(from_arrays(arrays), Data(ambiguity=0.3))
     sets = TestSet.of(problem, torch.device("cpu"), 0.5).candidates.numpy()
     assert sets[np.arange(20_000), labels].all()
     assert sets[np.arange(20_000), 1 - labels].mean() == pytest.approx(0.3, abs=0.015)

@@ -209,8 +209,8 @@ def test_a_state_saved_at_any_step_goes_on_to_the_same_end(toy_arrays, toy_confi
         second.state.load_state_dict(first.state.state_dict())
         rest = run(second)
         assert torch.equal(weights(whole), weights(second))
-        for name, tensor in whole.state.memory.items():
-            assert torch.equal(tensor, second.state.memory[name])
+        for name, tensor in whole.state.method_state.items():
+            assert torch.equal(tensor, second.state.method_state[name])
         timeless = [
             {k: v for k, v in p.row.items() if k not in ("seconds", "images_per_s")}
             for p in (expected[-1], rest[-1])
@@ -231,7 +231,7 @@ def test_a_row_has_the_thresholds_that_decide(toy_arrays, toy_config):
     toy_config["method"] |= {"balance": "cpl", "threshold": 0.8}
     ready = job(toy_arrays, toy_config)
     thresholds = run(ready)[-1].row["thresholds"]
-    assert thresholds == ready.state.memory["tau"].tolist()
+    assert thresholds == ready.state.method_state["tau"].tolist()
     assert 0 <= min(thresholds) <= max(thresholds) <= 0.8 + 1e-6
     assert thresholds != pytest.approx([0.8, 0.8])  # but lowered
 

@@ -9,7 +9,7 @@ from concont.config.resolve import resolve
 from concont.data.sources import from_arrays
 from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder
-from concont.training.prepare import measure, prepare
+from concont.training.prepare import measure_channels, prepare
 
 
 def test_moments_are_those_of_the_training_images(toy_arrays, toy_config):
@@ -17,7 +17,7 @@ def test_moments_are_those_of_the_training_images(toy_arrays, toy_config):
     images[..., 1] //= 2
     data = from_arrays({"x_train": images, "y_train": toy_arrays["y_train"]})
     job = prepare(resolve(toy_config), RunFolder("unused"), data)
-    mean, std = measure(job.problem)
+    mean, std = measure_channels(job.problem)
     scaled = images.reshape(-1, 3) / 255
     assert mean.tolist() == pytest.approx(scaled.mean(axis=0).tolist(), rel=1e-5)
     assert std.tolist() == pytest.approx(scaled.std(axis=0).tolist(), rel=1e-4)
@@ -79,9 +79,9 @@ def test_tables_of_all_rows_lie_beside_the_candidate_sets(toy_arrays, toy_config
     toy_config["method"] = {"name": "pico", "queue": 32}
     job = prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
     sets = torch.from_numpy(job.problem.candidates)
-    table = job.state.memory["confidence"]
+    table = job.state.method_state["confidence"]
     assert torch.equal(table, sets / sets.sum(dim=1, keepdim=True))
-    assert job.state.memory["prototypes"].shape == (2, 8)  # classes, embedding
+    assert job.state.method_state["prototypes"].shape == (2, 8)  # classes, embedding
     assert len(table) == len(job.data.candidates) == 20  # without the unlabelled
 
 

@@ -99,14 +99,14 @@ def test_a_run_leaves_it_and_its_training_is_not_touched(tmp_path, toy_arrays, t
     for _ in run.execute():
         pass
     found = run.folder.read_json("verdict.json")
-    before = json.dumps({k: v.tolist() for k, v in run.state.memory.items()})
+    before = json.dumps({k: v.tolist() for k, v in run.state.method_state.items()})
     assert judge(run) == found
-    assert json.dumps({k: v.tolist() for k, v in run.state.memory.items()}) == before
+    assert json.dumps({k: v.tolist() for k, v in run.state.method_state.items()}) == before
     assert sum(found["pseudo_labels"]) == len(run.problem.rows)
 
     probs = predict_proba(run.state.nets.modules["online"], run.data.images.images)
     score, label = partial_confidence(probs, run.data.candidates)
-    sure = score >= run.state.memory["tau"][label]
+    sure = score >= run.state.method_state["tau"][label]
     assert found["confident"] == torch.bincount(label[sure], minlength=2).tolist()
     assert sum(run.state.spent.values()) < run.state.seconds
 

@@ -39,7 +39,7 @@ def go(ready, fast=False, steps=4, lr=0.05):
 
 def contents(state):
     """Every tensor that a step may change, by name."""
-    found = {name: tensor.clone() for name, tensor in state.memory.items()}
+    found = {name: tensor.clone() for name, tensor in state.method_state.items()}
     for name, module in state.nets.modules.items():
         found.update({f"{name}.{key}": t.clone() for key, t in module.state_dict().items()})
     saved = state.meter.state_dict()
@@ -61,7 +61,7 @@ class ByHand:
         views = render_views(images, settings.views, draws)
         clock = torch.tensor(float(epoch)), torch.tensor(float(settings.train.epochs))
         batch = Batch(rows, data.candidates[rows], views, data.truth[rows], *clock)
-        out = method.losses(state.nets, state.memory, batch)
+        out = method.losses(state.nets, state.method_state, batch)
         weights = list(modules["online"].parameters())
         for place, pull in enumerate(torch.autograd.grad(out.total, weights, allow_unused=True)):
             if pull is None:  # a head that the method does not use
@@ -75,7 +75,7 @@ class ByHand:
         with torch.no_grad():
             if method.key_momentum(state.steps_on_device) is not None:
                 self.average(zip(modules["key"].parameters(), weights, strict=True), method)
-            method.commit(state.nets, state.memory, batch, out)
+            method.commit(state.nets, state.method_state, batch, out)
             state.meter.match_columns(out)
             state.steps_on_device += 1
             state.meter.add(out, state.steps_on_device)

@@ -18,7 +18,7 @@ from concont.answers.predict import predict_files
 from concont.classic.options import CLASSICS
 from concont.config.resolve import resolve
 from concont.data import sources
-from concont.data.problem import pose
+from concont.data.problem import make_problem
 from concont.device import choose_device
 from concont.errors import UsageError
 from concont.runs.folder import RunFolder
@@ -49,7 +49,7 @@ class MeanRun:
 
     def __init__(self, settings, folder, data=None, model=None, resumed=False):
         self.settings, self.folder = settings, folder
-        self.problem = pose(data or sources.load(settings.data.source), settings.data)
+        self.problem = make_problem(data or sources.load(settings.data.source), settings.data)
         self.since = 0 if resumed else None
 
     def execute(self, stop=lambda: False):

@@ -47,7 +47,7 @@ class PlainStep:
             batch = self._move_to_device(index, views)
             out = self.step.learn(batch)
             with torch.no_grad():
-                settings.deep.commit(state.nets, state.memory, batch, out)
+                settings.network_method.commit(state.nets, state.method_state, batch, out)
         state.step += 1
         return out.total.detach()
 

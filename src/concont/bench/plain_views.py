@@ -186,7 +186,7 @@ def time_plain_views_ms(
         make_loader(
             images,
             settings.views,
-            settings.deep.views,
+            settings.network_method.views,
             batch_size,
             workers,
             pin=torch.cuda.is_available(),

@@ -119,7 +119,7 @@ def _time_plain_way(settings: Settings, data: Dataset, calls: int) -> dict[str, 
     workers = min(len(os.sched_getaffinity(0)), 16)
     # Until what the workers made ahead during the slow first steps is used up.
     n_warm_up = 4 * PREFETCH * workers
-    views, names = settings.views, settings.deep.views
+    views, names = settings.views, settings.network_method.views
     figures: dict[str, Any] = {"plain_workers": workers}
     for precision in precisions:
         step = PlainStep(prepare_on_all_rows(settings, data), precision)

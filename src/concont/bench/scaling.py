@@ -15,7 +15,7 @@ from concont.bench.timing import time_steady_ms
 from concont.data.mapped_arrays import find_mapped_file
 from concont.data.order import Order
 from concont.data.placement import Resident, Streamed, TrainingSet
-from concont.data.problem import pose
+from concont.data.problem import make_problem
 from concont.data.sources import from_arrays, load
 from concont.device import choose_device
 from concont.runs.settings import Settings
@@ -46,7 +46,7 @@ def time_by_rows(
         if runner is None:
             runner = StepRunner(prepare_on_all_rows(settings, data))
         else:  # what is compiled stays: only the data differ
-            problem, train = pose(data, runner.run.settings.data), settings.train
+            problem, train = make_problem(data, runner.run.settings.data), settings.train
             device = runner.run.data.device
             runner.switch_data(
                 TrainingSet.of(problem, device, train.memory_share),

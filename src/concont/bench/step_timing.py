@@ -129,7 +129,9 @@ def time_views_ms(runner: StepRunner, calls: int) -> float:
     step, run = runner.step, runner.run
     settings, device = run.settings, run.data.device
     _, images = next(runner.batches)
-    uniforms = draw_uniforms(settings.views, settings.deep.views, len(images), run.state.views)
+    uniforms = draw_uniforms(
+        settings.views, settings.network_method.views, len(images), run.state.views
+    )
 
     def render() -> None:
         with torch.no_grad():

@@ -87,7 +87,7 @@ class AdaptiveThresholds:
 
 
 @dataclass(frozen=True)
-class Step:
+class JudgedBatch:
     """What a balance learns from a step."""
 
     index: Tensor  # (B,) rows of the training set
@@ -112,7 +112,7 @@ class Balance(Protocol):
         """The p-score (C,) from which on a pseudo-label of each class is confident."""
         ...
 
-    def update(self, state: State, step: Step) -> None:
+    def update(self, state: State, step: JudgedBatch) -> None:
         """After a step, in place."""
         ...
 
@@ -135,7 +135,7 @@ class Fixed:
         """What the state holds."""
         return state["tau"]
 
-    def update(self, state: State, step: Step) -> None:
+    def update(self, state: State, step: JudgedBatch) -> None:
         """Nothing moves."""
 
 
@@ -147,7 +147,7 @@ class Adaptive(Fixed):
     upper: float
     rate: float
 
-    def update(self, state: State, step: Step) -> None:
+    def update(self, state: State, step: JudgedBatch) -> None:
         """Strong classes rise, weak ones fall."""
         limits = (self.lower, self.upper, self.rate)
         moved = AdaptiveThresholds(len(state["tau"]), self.threshold, *limits, values=state["tau"])
@@ -171,7 +171,7 @@ class Alignment(Fixed):
         scaled = probs / state["means"].mean(dim=0).to(probs).clamp(min=1e-6)
         return scaled / scaled.sum(dim=1, keepdim=True)
 
-    def update(self, state: State, step: Step) -> None:
+    def update(self, state: State, step: JudgedBatch) -> None:
         """This batch's mean takes the place of the oldest."""
         state["means"].index_copy_(0, state["means_next"][None], step.mean[None].to(state["means"]))
         state["means_next"].add_(1).remainder_(BATCHES)
@@ -185,7 +185,7 @@ class Curriculum(Fixed):
         """The last label of each image that passed the fixed threshold; 0 for every class."""
         return {"tau": torch.zeros(classes), "passed": torch.full((rows,), NEVER)}
 
-    def update(self, state: State, step: Step) -> None:
+    def update(self, state: State, step: JudgedBatch) -> None:
         """Remember the labels that passed; then tau is threshold * b / (2 - b).
 
         b is a class's share of the largest one's count; those never used count while warming up.

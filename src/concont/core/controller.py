@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from concont.core.balance import Balance, Step
+from concont.core.balance import Balance, JudgedBatch
 from concont.types import State
 
 
@@ -85,7 +85,7 @@ class Verdict:
     mean: Tensor  # (C,) of the probabilities as given
 
     @property
-    def memory(self) -> dict[str, Tensor]:
+    def to_commit(self) -> dict[str, Tensor]:
         """What the controller wants to see again after the step."""
         names = ("label", "score", "confident", "mean")
         return {f"verdict_{name}": getattr(self, name) for name in names}
@@ -136,4 +136,4 @@ class Controller:
         """Move the thresholds after a step on the rows `index` (B,), from a verdict's memory."""
         label, score = memory["verdict_label"], memory["verdict_score"]
         confident, mean = memory["verdict_confident"], memory["verdict_mean"]
-        self.balance.update(state, Step(index, label, score, confident, mean))
+        self.balance.update(state, JudgedBatch(index, label, score, confident, mean))

@@ -43,7 +43,7 @@ class Problem:
         return int((~self.candidates.all(axis=1)).sum())
 
 
-def pose(data: Dataset, settings: Data) -> Problem:
+def make_problem(data: Dataset, settings: Data) -> Problem:
     """Hold rows out, choose the rows that keep a set, make the sets, drop what is not used."""
     rows, held = _split_hold_out(data, settings)
     sets = make_candidate_sets(data, settings)

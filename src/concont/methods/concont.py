@@ -157,14 +157,14 @@ class ConCont(MethodDefaults):
                 "loss_contrast": repr_level.detach(),
             },
             metrics=verdict.quality(batch.truth, batch.candidates),
-            memory={"keys": keys, "label": labels, **verdict.memory},
+            to_commit={"keys": keys, "label": labels, **verdict.to_commit},
         )
 
     def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
         """Move the thresholds (Eqs. 7, 8) and queue the keys."""
-        memory = out.memory
-        self.controller.update(state, batch.index, memory)
-        push_(state, memory["keys"], memory["label"], memory["verdict_confident"])
+        stored = out.to_commit
+        self.controller.update(state, batch.index, stored)
+        push_(state, stored["keys"], stored["label"], stored["verdict_confident"])
 
     def thresholds(self, state: State) -> Tensor | None:
         """The controller's."""

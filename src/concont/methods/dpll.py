@@ -82,12 +82,12 @@ class Dpll(MethodDefaults):
 
         target = state["conformal"][batch.index]
         counts = torch.ones_like(batch.index, dtype=torch.bool)  # (B,) rows to be consistent
-        memory, metrics = {}, label_quality(target.argmax(dim=1), batch.truth, batch.candidates)
+        to_commit, metrics = {}, label_quality(target.argmax(dim=1), batch.truth, batch.candidates)
         if self.controlled:
             verdict = self.controller.judge(target, batch.candidates, state)
-            counts, memory, metrics = (
+            counts, to_commit, metrics = (
                 verdict.confident,
-                verdict.memory,
+                verdict.to_commit,
                 verdict.quality(batch.truth, batch.candidates),
             )
         apart = torch.stack([consistency_loss(view, target, counts) for view in log_probs])
@@ -95,12 +95,12 @@ class Dpll(MethodDefaults):
         ramp = (batch.epoch / (self.ramp * batch.epochs)).clamp(max=1)
 
         together = torch.stack([view.detach() for view in log_probs]).mean(dim=0)
-        memory["conformal"] = inside_softmax(together, batch.candidates)
+        to_commit["conformal"] = inside_softmax(together, batch.candidates)
         return StepOut(
             total=outside + self.weight * ramp * divergence,
             terms={"loss_part": outside.detach(), "loss_reg": divergence.detach()},
             metrics=metrics,
-            memory=memory,
+            to_commit=to_commit,
         )
 
     def thresholds(self, state: State) -> Tensor | None:
@@ -113,6 +113,6 @@ class Dpll(MethodDefaults):
 
     def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
         """The rows' new distributions, whatever the verdict; then the thresholds."""
-        state["conformal"].index_copy_(0, batch.index, out.memory["conformal"])
+        state["conformal"].index_copy_(0, batch.index, out.to_commit["conformal"])
         if self.controlled:
-            self.controller.update(state, batch.index, out.memory)
+            self.controller.update(state, batch.index, out.to_commit)

@@ -78,7 +78,7 @@ class Pico(MethodDefaults):
             total=classified + self.repr_weight * contrast,
             terms={"loss_part": classified.detach(), "loss_contrast": contrast.detach()},
             metrics=label_quality(label, batch.truth, batch.candidates),
-            memory={
+            to_commit={
                 "confidence": confidence,
                 "queries": queries.detach(),
                 "keys": keys,
@@ -88,13 +88,13 @@ class Pico(MethodDefaults):
 
     def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
         """Confidence of these rows, prototypes, queue."""
-        memory = out.memory
-        state["confidence"].index_copy_(0, batch.index, memory["confidence"])
+        stored = out.to_commit
+        state["confidence"].index_copy_(0, batch.index, stored["confidence"])
         prototypes = follow(
-            state["prototypes"], memory["queries"], memory["label"], self.prototype_momentum
+            state["prototypes"], stored["queries"], stored["label"], self.prototype_momentum
         )
         state["prototypes"].copy_(prototypes)
-        push_(state, memory["keys"], memory["label"], torch.ones_like(memory["label"]).bool())
+        push_(state, stored["keys"], stored["label"], torch.ones_like(stored["label"]).bool())
 
     def _confidence(self, queries: Tensor, state: State, batch: Batch) -> Tensor:
         """The rows' confidence (B, C), moved to the nearest prototype from the second epoch on."""

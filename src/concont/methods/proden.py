@@ -31,8 +31,8 @@ class Proden(MethodDefaults):
         logits = nets.online.logits(features)
         loss = soft_cross_entropy(logits, state["weights"][batch.index]).mean()
         weights = inside_softmax(logits.detach(), batch.candidates)
-        return StepOut(loss, terms={"loss_part": loss.detach()}, memory={"weights": weights})
+        return StepOut(loss, terms={"loss_part": loss.detach()}, to_commit={"weights": weights})
 
     def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
         """The rows' new weights."""
-        state["weights"].index_copy_(0, batch.index, out.memory["weights"])
+        state["weights"].index_copy_(0, batch.index, out.to_commit["weights"])

@@ -153,7 +153,7 @@ class Settings:
         return self.method.trainer == "network"
 
     @property
-    def deep(self) -> Method:
+    def network_method(self) -> Method:
         """The method as one that trains a network."""
         if isinstance(self.method, UnloadedMethod):
             raise UsageError(f"{self.method.name} {NOT_RUN} {self.own_method}")

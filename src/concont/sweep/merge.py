@@ -7,13 +7,15 @@ from concont.errors import DataError
 from concont.runs.folder import RunFolder
 from concont.sweep.folder import SweepFolder
 from concont.sweep.ledger import Ledger
-from concont.sweep.record import Record, of_run, read, refuse_odd
+from concont.sweep.record import Record, check_record, of_run, read
 
 
 def collect_records(path: Path) -> list[Record]:
     """The records of a file, a ledger, a run folder, a sweep's folder, or a folder of these."""
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
+    if _is_unfinished_run(path):
+        raise DataError(f"{path} is a run that is not finished")
     found = list(_find_records(path))
     if not found:
         raise DataError(f"{path} holds no finished run")
@@ -23,15 +25,13 @@ def collect_records(path: Path) -> list[Record]:
 def _find_records(path: Path) -> Iterator[Record]:
     if path.suffix == ".sqlite" and path.is_file():
         for record in Ledger(path).records():
-            refuse_odd(record, path)
+            check_record(record, path)
             yield record
     elif path.suffix == ".json" or path.is_file():
         yield from read(path)
     elif RunFolder(path).finished:
         yield of_run(RunFolder(path))
-    elif (path / "config.yaml").is_file():
-        raise DataError(f"{path} is a run that is not finished")
-    else:
+    elif not _is_unfinished_run(path):
         for entry in _list_entries(path):
             yield from _find_records(entry)
 
@@ -43,3 +43,7 @@ def _list_entries(folder: Path) -> list[Path]:
     if own:
         return own
     return [e for e in sorted(folder.iterdir()) if e.is_dir() or e.suffix in (".json", ".sqlite")]
+
+
+def _is_unfinished_run(path: Path) -> bool:
+    return (path / "config.yaml").is_file() and not RunFolder(path).finished

@@ -81,11 +81,11 @@ def read(path: Path) -> list[Record]:
         raise DataError(f"{path} cannot be read: {error}") from None
     records = content if isinstance(content, list) else [content]
     for record in records:
-        refuse_odd(record, path)
+        check_record(record, path)
     return records
 
 
-def refuse_odd(record: Any, path: Path) -> None:
+def check_record(record: Any, path: Path) -> None:
     """What is no record enters no ledger, which would keep it for ever."""
     try:
         RecordSchema.from_dict(record)

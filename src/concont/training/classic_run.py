@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from concont.classic.features import compute_features
 from concont.classic.options import Classic
 from concont.data import sources
-from concont.data.problem import Problem, pose
+from concont.data.problem import Problem, make_problem
 from concont.device import choose_device
 from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder
@@ -106,7 +106,7 @@ def prepare(
         raise UsageError(f"{options.name} trains no network; leave the model out")
     choose_device(settings.train.device)
     dataset = data or sources.load(settings.data.source, settings.data.root)
-    problem = pose(dataset, settings.data)
+    problem = make_problem(dataset, settings.data)
     if problem.candidates.all():
         raise DataError("every candidate set holds all classes: there is nothing to learn from")
     if problem.n_partial < options.fewest_partial:

@@ -88,7 +88,7 @@ def fit(
                 "step": state.step,
                 "seconds": state.seconds,
                 "images_per_s": seen / stepping if seen else order.batch_size / (now - began),
-                **evaluate(settings.deep, state, test),
+                **evaluate(settings.network_method, state, test),
             }
             clock = time.perf_counter()
             state.spent["evaluation"] += clock - now
@@ -106,7 +106,7 @@ def evaluate(method: Method, state: TrainState, test: TestSet | None) -> Row:
         online, in_set = accuracy(modules["online"], test)
         momentum = accuracy(modules["key"], test)[0] if "key" in modules else None
         state.best = online if state.best is None else max(state.best, online)
-    thresholds = method.thresholds(state.memory)
+    thresholds = method.thresholds(state.method_state)
     return {
         **means,
         "thresholds": None if thresholds is None else thresholds.tolist(),

@@ -108,7 +108,7 @@ class NetworkRun:
     def _write_verdict(self) -> None:
         """What the method's controller says of the training rows, if it has one."""
         began = time.perf_counter()
-        found = judge_training_rows(self.settings.deep, self.state, self.data)
+        found = judge_training_rows(self.settings.network_method, self.state, self.data)
         if found is not None:
             self.folder.write_json("verdict.json", found)
         self.state.seconds += time.perf_counter() - began

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from concont.data import sources
 from concont.data.order import Order
 from concont.data.placement import TrainingSet
-from concont.data.problem import Problem, pose
+from concont.data.problem import Problem, make_problem
 from concont.device import choose_device
 from concont.errors import DataError, UsageError
 from concont.nets.network import Network, build, with_key
@@ -39,18 +39,18 @@ def prepare(
 
     resumed: a run that was started before goes on from its last checkpoint, if it has one.
     """
-    train, method = settings.train, settings.deep
+    train, method = settings.train, settings.network_method
     device = choose_device(train.device)
     if cuda_speed.should_compile(settings, device):
         cuda_speed.start_compile_workers()
     dataset = data or sources.load(settings.data.source, settings.data.root)
-    problem = pose(dataset, settings.data)
+    problem = make_problem(dataset, settings.data)
     _refuse(settings, problem)
     if train.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.benchmark = not train.deterministic  # the fastest of its algorithms
-    moments = measure(problem)
+    moments = measure_channels(problem)
     height, width, channels = problem.images.shape[1:]
     shape, classes = (channels, height, width), len(problem.classes)
     torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
@@ -70,7 +70,7 @@ def prepare(
         TrainingSet.of(problem, device, train.memory_share),
         order,
         TestSet.of(problem, device, train.memory_share),
-        start(settings, online, torch.from_numpy(problem.candidates).to(device)),
+        make_initial_state(settings, online, torch.from_numpy(problem.candidates).to(device)),
         resumed,
     )
     if resumed:
@@ -78,12 +78,12 @@ def prepare(
     return run
 
 
-def start(settings: Settings, online: Network, candidates: Tensor) -> TrainState:
+def make_initial_state(settings: Settings, online: Network, candidates: Tensor) -> TrainState:
     """The state of a run before its first step, on the device of the candidate sets (N, C)."""
-    method, options, device = settings.deep, settings.optimizer, candidates.device
+    method, options, device = settings.network_method, settings.optimizer, candidates.device
     steps = torch.zeros((), dtype=torch.float64, device=device)
     nets = with_key(online, method.key_momentum(steps) is not None)
-    memory = method.init_state(candidates, settings.model.embedding)
+    method_state = method.init_state(candidates, settings.model.embedding)
     return TrainState(
         nets=nets,
         optimizer=torch.optim.SGD(
@@ -95,14 +95,14 @@ def start(settings: Settings, online: Network, candidates: Tensor) -> TrainState
             weight_decay=options.weight_decay,
             nesterov=options.nesterov,
         ),
-        memory={name: tensor.to(device) for name, tensor in memory.items()},
+        method_state={name: tensor.to(device) for name, tensor in method_state.items()},
         views=torch_stream(settings.train.seed, "views", device=device),
         steps_on_device=steps,
         meter=Meter(device),
     )
 
 
-def measure(problem: Problem) -> tuple[Tensor, Tensor]:
+def measure_channels(problem: Problem) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of each channel of the training images, in [0, 1]."""
     images = problem.images
     channels = images.shape[-1]

@@ -22,10 +22,10 @@ def judge_training_rows(
 
     The images as they are, by the network that is evaluated and the thresholds at the end.
     """
-    if method.thresholds(state.memory) is None:
+    if method.thresholds(state.method_state) is None:
         return None
     probs = predict_proba(state.nets.modules["online"], data.images.images)
-    verdict = method.judge(probs, data.candidates, state.memory)
+    verdict = method.judge(probs, data.candidates, state.method_state)
     return None if verdict is None else describe_verdict(verdict, data.truth)
 
 

@@ -20,7 +20,7 @@ class TrainState:
 
     nets: Nets
     optimizer: torch.optim.Optimizer
-    memory: State  # the method's
+    method_state: State  # the method's
     views: torch.Generator  # draws the views
     steps_on_device: Tensor  # () float64: as `step`, where a captured step can read and count it
     meter: Meter
@@ -36,7 +36,7 @@ class TrainState:
         return {
             "nets": {name: module.state_dict() for name, module in self.nets.modules.items()},
             "optimizer": self.optimizer.state_dict(),
-            "memory": self.memory,
+            "memory": self.method_state,
             "device": device.type,
             "views": self.views.get_state(),
             "torch": torch.get_rng_state(),  # for a user's own network, which may use dropout
@@ -56,7 +56,7 @@ class TrainState:
         self.optimizer.load_state_dict(saved["optimizer"])
         for group, kept in zip(self.optimizer.param_groups, own, strict=True):
             group.update(kept)
-        for name, tensor in self.memory.items():
+        for name, tensor in self.method_state.items():
             tensor.copy_(saved["memory"][name])
         if saved["device"] == self.views.device.type:
             self.views.set_state(saved["views"].cpu())

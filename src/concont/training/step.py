@@ -41,7 +41,7 @@ class Step:
         self.settings, self.state, self.data = settings, state, data
         self.n_partial = n_partial
         fast = should_compile(settings, data.device) if fast is None else fast
-        method, reasons = settings.deep, set[str]()
+        method, reasons = settings.network_method, set[str]()
 
         def commit_and_count(
             nets: Nets, memory: State, steps: Tensor, meter: Meter, batch: Batch, out: StepOut
@@ -67,7 +67,9 @@ class Step:
         """One step on the rows `index` (B,) and their uint8 images."""
         state, settings = self.state, self.settings
         self.clock[0].fill_(epoch)
-        draws = draw_uniforms(settings.views, settings.deep.views, len(index), state.views)
+        draws = draw_uniforms(
+            settings.views, settings.network_method.views, len(index), state.views
+        )
         self.set_rate(lr)
         self.run(index, images, draws)
         state.step += 1
@@ -91,7 +93,7 @@ class Step:
             return self.render_views(images, draws)
         own, rest = dict[str, Tensor](), dict[str, Tensor]()
         for name, uniforms in draws.items():
-            (own if name in self.settings.deep.key_views else rest)[name] = uniforms
+            (own if name in self.settings.network_method.key_views else rest)[name] = uniforms
         made = key.run_on_stream(lambda: self.render_views(images, own))
         return {**self.render_views(images, rest), **made}
 
@@ -111,17 +113,17 @@ class Step:
         with torch.no_grad():
             state.meter.match_columns(out)  # in plain Python, so before a step is captured
             counted = (state.steps_on_device, state.meter)
-            self.commit_and_count(state.nets, state.memory, *counted, batch, out)
+            self.commit_and_count(state.nets, state.method_state, *counted, batch, out)
 
     def compute_losses(self, batch: Batch) -> StepOut:
         """What the method makes of a batch; nothing is changed but BatchNorm's averages."""
         if isinstance(self.nets.key, CompiledNet):
             self.nets.key.mark_start()  # its pass may start here
-        return self.losses(self.nets, self.state.memory, batch)
+        return self.losses(self.nets, self.state.method_state, batch)
 
     def learn(self, batch: Batch) -> StepOut:
         """Losses, backward pass, optimiser, momentum network."""
-        state, method = self.state, self.settings.deep
+        state, method = self.state, self.settings.network_method
         out = self.compute_losses(batch)
         state.optimizer.zero_grad()  # there are gradients only if capturing the last step failed
         out.total.backward()  # type: ignore[no-untyped-call]
