@@ -159,6 +159,7 @@ def test_the_reference_of_commands_has_what_help_has(reference):
             assert options <= set(re.findall(r"(--[a-z][\w-]*)", text)), name
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning_and_without_a_network(tmp_path, reference):
     blocked = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}

@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 import concont
 from concont.config.resolve import resolve
 from concont.errors import Interrupted
-from concont.methods import load_method
+from concont.methods import load_method, method_names
 from concont.runs.folder import RunFolder
 from concont.training.prepare import prepare
 from concont.training.trainers import reopen_run
@@ -58,7 +58,12 @@ def config(system):
     }
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+VARIANTS = [name for name in SYSTEMS if name not in method_names()]
+
+
+@pytest.mark.parametrize(
+    "system", [*method_names(), *(pytest.param(name, marks=pytest.mark.long) for name in VARIANTS)]
+)
 def test_it_learns_and_goes_on_after_a_stop_as_if_there_had_been_none(tmp_path, system):
     run = concont.train(config(system), out=tmp_path / "whole")
     assert run.summary["accuracy_last"] > 0.5  # of ten classes

@@ -162,6 +162,7 @@ def test_the_command_trains_resumes_benches_and_evaluates_it(tmp_path, config, t
     assert [row["method"] for row in json.loads(both.stdout)] == ["partial", "smooth"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_sweep_runs_it_once_its_code_is_named(tmp_path, config, toy_npz):
     base = {**config, "data": {**config["data"], "source": str(toy_npz)}, "method": {}}

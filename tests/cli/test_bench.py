@@ -39,6 +39,7 @@ def test_the_views_of_a_batch_come_faster_than_image_by_image():
     assert figures["plain_views_ms"] >= 1.5 * figures["views_ms"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_one_table_holds_the_steps_of_several_methods():
     done = command("bench", *SMALL, "--methods", "pico,lws")

@@ -26,6 +26,7 @@ def test_a_plan_is_shown_with_its_hours_and_nothing_is_run(tmp_path):
     assert not (tmp_path / "r").exists()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_sweep_goes_on_where_it_was_and_runs_nothing_twice(tmp_path):
     words = ["reproduce", "table1", "--budget", "smoke", "--folder", str(tmp_path)]

@@ -17,10 +17,9 @@ from concont.sweep.process import Outcome
 from sweeps import at_work, record_of, tiny, wait_until
 
 
+@pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "number", [signal.SIGHUP, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_a_sweep_that_is_told_to_end_takes_its_training_along(tmp_path, number):
     """Told so itself, or with all of its group, as by a terminal that is closed."""
     code = (

@@ -67,7 +67,8 @@ def test_a_grid_is_run_once_and_compared(file, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("victim", ["sweep", pytest.param("training", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("victim", ["sweep", "training"])
 def test_what_is_killed_goes_on_and_nothing_runs_twice(file, tmp_path, victim):
     file.write_text(GRID.replace("epochs: 1,", "epochs: 4,").replace("[null, 0.25]", "[null]"))
     folder = tmp_path / "s"

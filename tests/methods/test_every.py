@@ -133,7 +133,10 @@ def test_a_step_computes_in_float32_whatever_is_extreme(name):
         assert tensor.isfinite().all(), key
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(
+    "name",
+    [n if n in method_names() else pytest.param(n, marks=pytest.mark.long) for n in EVERY],
+)
 def test_losses_and_commit_are_traced_without_a_break(name):
     method, sets = make(name), all_sets()
     model = Model(name="small", width=2, hidden=3, embedding=D)

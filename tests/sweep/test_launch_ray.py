@@ -56,9 +56,8 @@ def kill(folder, job, trainer_too):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("trainer_too", "others"), [(False, 2), pytest.param(True, 1, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize(("trainer_too", "others"), [(False, 2), (True, 1)])
+@pytest.mark.long
 def test_a_worker_is_killed_during_the_sweep(tmp_path, cluster, trainer_too, others):
     jobs = [tiny(1, 6), *(tiny(seed, 1) for seed in range(2, 2 + others))]
     with ThreadPoolExecutor(1) as killer:

@@ -42,6 +42,7 @@ def stop(folder, job):
     os.kill(waiting, signal.SIGUSR2)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_sweep_with_a_job_that_fails_and_one_that_is_stopped(tmp_path):
     failing, long = wrong(), tiny(2, 6)
