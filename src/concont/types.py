@@ -21,6 +21,7 @@ Share = Annotated[float, Ge(0), Le(1)]
 Fraction = Annotated[float, Ge(0), Lt(1)]
 State = dict[str, "Tensor"]
 Plain = dict[str, Any]  # settings as YAML holds them
+SECTIONS = ("data", "views", "model", "method", "optimizer", "train")  # as data flows
 
 
 class _Nonzero:
@@ -154,6 +155,7 @@ class MethodDefaults:
     # What it asks for on a recipe, by the recipe's name, and on all that extend it.
     brings: ClassVar[Plain] = {}
     trainer: ClassVar[str] = "network"
+    sections: ClassVar[tuple[str, ...]] = SECTIONS
     key_views: tuple[str, ...] = ()
     partial_rows_first: bool = False
     wants_unlabeled: bool = False
@@ -191,6 +193,11 @@ class Named(Protocol):
     @property
     def trainer(self) -> str:
         """How it is trained: a name in `training.trainers`."""
+        ...
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """The sections of settings that its result depends on; with `train`, it has epochs."""
         ...
 
     @property

@@ -38,6 +38,7 @@ class NearestMean:
     name: Literal["nearest-mean"] = "nearest-mean"
 
     trainer = "mean"
+    sections = ("data", "method")
     brings: ClassVar = {}
     wants_unlabeled = False
     reads_truth = False

@@ -23,6 +23,7 @@ class Classic:
 
     brings: ClassVar[Plain] = {}
     trainer = "classic"
+    sections = ("data", "method")
     wants_unlabeled = True
     reads_truth = False
     fully_supervised = False

@@ -199,7 +199,7 @@ def _list(jobs: "Sequence[Job]", rates: "Rates") -> None:
 
 def _describe(settings: "Settings") -> str:
     """`cifar10+wo-reg, 60 epochs`; without a network there are none."""
-    if not settings.has_network:
+    if not settings.has_epochs:
         return settings.recipe
     epochs = settings.train.epochs
     return f"{settings.recipe}, {epochs} epoch{'' if epochs == 1 else 's'}"

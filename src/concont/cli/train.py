@@ -182,7 +182,7 @@ def _train_settings(settings: "Settings", out: Path | None, overwrite: bool) -> 
 def _tell_unused(flags: dict[str, Any], settings: "Settings") -> None:
     """Flags that say how to train a network mean nothing to a method that trains none."""
     for name in ("epochs", "compile", "deterministic"):
-        if name in flags and not settings.has_network:
+        if name in flags and not settings.has_epochs:
             typer.echo(f"{settings.method.name} trains no network: --{name} is not used", err=True)
 
 

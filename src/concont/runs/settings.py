@@ -11,6 +11,7 @@ from concont.errors import UsageError
 from concont.runs.view_settings import Views
 from concont.types import (
     GIVEN,
+    SECTIONS,
     AtLeastOne,
     Fraction,
     Method,
@@ -124,6 +125,7 @@ class UnloadedMethod:
     values: Mapping[str, Any]  # its settings
 
     trainer = "network"
+    sections = SECTIONS
     wants_unlabeled = False
     reads_truth = False
     fully_supervised = False
@@ -148,9 +150,9 @@ class Settings:
         return None if self.method_source is None else self.method_source.reference
 
     @property
-    def has_network(self) -> bool:
-        """Whether its method trains one."""
-        return self.method.trainer == "network"
+    def has_epochs(self) -> bool:
+        """Whether its method is trained step by step."""
+        return "train" in self.method.sections
 
     @property
     def network_method(self) -> Method:
@@ -163,8 +165,7 @@ class Settings:
 
     def as_dict(self) -> Plain:
         """Plain values, sections in the order in which data flows."""
-        sections = ("data", "views", "model", "method", "optimizer", "train")
-        plain = {name: asdict(getattr(self, name)) for name in sections}
+        plain = {name: asdict(getattr(self, name)) for name in SECTIONS}
         if self.method_source is not None:
             given = plain["method"].get("values", plain["method"])
             own = {name: value for name, value in given.items() if name != "name"}
@@ -189,8 +190,7 @@ class Settings:
             plain["data"]["candidates"] = sets_hash
         if self.own_method is not None:
             plain["method"]["name"] = code_name(self.own_method)
-        if not self.has_network:  # so nothing of how to train one
-            plain = {"data": plain["data"], "method": plain["method"]}
+        plain = {name: plain[name] for name in self.method.sections}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
     def _find_unused(self) -> Iterator[tuple[str, str]]:

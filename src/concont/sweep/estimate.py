@@ -38,7 +38,7 @@ def kind_of(settings: Settings) -> Kind:
     """Runs of a kind take the same time for a step, and share what was compiled for it."""
     source = settings.method_source  # of a method of the user's own, whose record names its file
     name = settings.method.name if source is None else code_name(source.reference)
-    if not settings.has_network:
+    if not settings.has_epochs:
         return name, 0, settings.data.source
     return name, settings.train.batch_size, settings.model.name
 
@@ -69,7 +69,7 @@ def measure_rates(records: Iterable[Record], device: str) -> Rates:
         if settings is None or record["environment"].get("device") != device:
             continue
         kind, step = kind_of(settings), seconds_per_step(record)
-        if not settings.has_network:
+        if not settings.has_epochs:
             found[kind] = max(record["seconds"], found.get(kind, 0.0))
         elif step is not None:
             found[kind] = min(step, found.get(kind, math.inf))
@@ -92,7 +92,7 @@ def estimate_seconds(
     rate = rates.get(kind_of(settings))
     if rate is None:
         return None
-    if not settings.has_network:
+    if not settings.has_epochs:
         return LOAD + rate
     evaluations = -(-(settings.train.epochs - epochs_done) // settings.train.evaluate_every)
     return start + count_steps(settings, epochs_done) * rate + evaluations * EVALUATION

@@ -67,7 +67,7 @@ def evaluated_on(record: Record, settings: Settings) -> str:
 
 
 def flatten(settings: Settings) -> Flat:
-    """Every value by the name that `--set` takes; without a network, none of how to train one."""
+    """Every value by the name that `--set` takes; those alone that the method looks at."""
 
     def walk(values: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
         for name, value in values.items():
@@ -77,9 +77,7 @@ def flatten(settings: Settings) -> Flat:
                 yield f"{prefix}{name}", value
 
     plain = settings.as_dict()
-    if not settings.has_network:
-        plain = {name: plain[name] for name in ("recipe", "data", "method")}
-    return dict(walk(plain, ""))
+    return dict(walk({name: plain[name] for name in ("recipe", *settings.method.sections)}, ""))
 
 
 def find_differing(flats: Sequence[Flat]) -> set[str]:

@@ -104,14 +104,14 @@ class Clock:
         # of a run that was begun before, it is the sum of several starts
         if first_step is not None and not self.epochs_before.get(job.key):
             self.starts[kind] = LOAD + first_step
-        took = seconds_per_step(record) if job.settings.has_network else record.get("seconds")
+        took = seconds_per_step(record) if job.settings.has_epochs else record.get("seconds")
         if took is not None:
             self.rates[kind] = max(took, self.rates.get(kind, 0.0))
 
     def start_of(self, job: Job) -> float:
         """Seconds until it has taken its first step, or without a network until it begins."""
         kind = kind_of(job.settings)
-        return self.starts.get(kind, self.first_start) if job.settings.has_network else LOAD
+        return self.starts.get(kind, self.first_start) if job.settings.has_epochs else LOAD
 
     def seconds_left(self, job: Job) -> float | None:
         """Seconds until it has ended, of what is left of it."""
