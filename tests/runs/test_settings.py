@@ -5,7 +5,7 @@ import pytest
 
 from concont.methods.concont import ConCont
 from concont.methods.partial import Partial
-from concont.runs.settings import Data, Optimizer, Settings, Train
+from concont.runs.settings import DATA_PATHS, HOW_READ, Data, Optimizer, Settings, Train
 from concont.runs.view_settings import (
     View,
     Views,
@@ -50,6 +50,7 @@ def test_the_hash_knows_what_changes_a_result_and_no_path():
 
 WITHOUT_EFFECT = {"data.root", "train.device", "train.compile", "train.checkpoint_every"}
 WITHOUT_EFFECT |= {"train.memory_share", "recipe"}
+WITHOUT_EFFECT |= {f"data.{name}" for name in (*DATA_PATHS, *HOW_READ)}  # the digest says it all
 WITHOUT_EFFECT |= {"model.width", "method.part_rows"}  # with ResNet, and with the partial loss
 WITHOUT_EFFECT |= {"data.stratified"}  # where all rows keep a set
 

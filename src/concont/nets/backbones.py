@@ -14,6 +14,13 @@ def resnet18(channels: int, model: Model) -> nn.Module:
     return ResNet18(channels, model.init)
 
 
+def narrow_resnet18(channels: int, model: Model) -> nn.Module:
+    """The same layers with `width` channels in the first of them; 8 * width features."""
+    from concont.nets.resnet import ResNet18
+
+    return ResNet18(channels, model.init, model.width)
+
+
 def small(channels: int, model: Model) -> nn.Module:
     """Five convolutions for tiny images such as 8 x 8 digits; 4 * width features."""
     width = model.width
@@ -35,4 +42,8 @@ def small(channels: int, model: Model) -> nn.Module:
     )
 
 
-BACKBONES: dict[str, Callable[[int, Model], nn.Module]] = {"resnet18": resnet18, "small": small}
+BACKBONES: dict[str, Callable[[int, Model], nn.Module]] = {
+    "resnet18": resnet18,
+    "narrow-resnet18": narrow_resnet18,
+    "small": small,
+}

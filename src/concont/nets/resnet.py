@@ -16,17 +16,29 @@ class UncountedBatchNorm(nn.BatchNorm2d):
 
 
 class ResNet18(ResNet):  # type: ignore[misc]
-    """ResNet-18 for 32 x 32 images: 3 x 3 stem of stride 1, no max-pool; 512 features.
+    """ResNet-18 for 32 x 32 images: 3 x 3 stem of stride 1, no max-pool; 8 * width features.
 
     torchvision's network but for that.
     """
 
-    def __init__(self, channels: int, init: str) -> None:
+    def __init__(self, channels: int, init: str, width: int = 64) -> None:
         super().__init__(BasicBlock, [2, 2, 2, 2], norm_layer=UncountedBatchNorm)
-        self.conv1 = nn.Conv2d(channels, 64, kernel_size=3, padding=1, bias=False)
+        if width != self.bn1.num_features:
+            self._narrow(width)
+        self.conv1 = nn.Conv2d(channels, width, kernel_size=3, padding=1, bias=False)
         nn.init.kaiming_normal_(self.conv1.weight, mode="fan_out", nonlinearity="relu")
         self.maxpool, self.fc = nn.Identity(), nn.Identity()
         if init == "torch":
             for module in self.modules():
                 if isinstance(module, nn.Conv2d):
                     module.reset_parameters()
+
+    def _narrow(self, width: int) -> None:
+        """The same layers with another number of channels, initialised as torchvision's are."""
+        self.inplanes, self.bn1 = width, UncountedBatchNorm(width)
+        for number in range(4):
+            layer = self._make_layer(BasicBlock, width * 2**number, 2, stride=1 + (number > 0))
+            setattr(self, f"layer{number + 1}", layer)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

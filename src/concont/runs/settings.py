@@ -26,8 +26,11 @@ from concont.types import (
 
 # Of the training: where and how, not what.
 NO_EFFECT_ON_RESULT = ("device", "compile", "checkpoint_every", "memory_share")
+# Of the data: where it lies, and how it is read; the digest of what was read says what it is.
+DATA_PATHS = ("root", "images", "unlabeled_images", "votes")
+HOW_READ = ("min_votes", "image_size", "fit")
 NOT_RUN = "is code of your own, which is run only if you name it: --method"
-RESNET = {"name": "resnet18"}
+RESNETS, NARROW = ("resnet18", "narrow-resnet18"), ("narrow-resnet18", "small")
 NAMED_SOURCES = ("digits", "cifar10", "cifar100", "svhn", "fashion-mnist")
 
 
@@ -35,8 +38,14 @@ NAMED_SOURCES = ("digits", "cifar10", "cifar100", "svhn", "fashion-mnist")
 class Data:
     """Which images, and which of them keep which candidate set."""
 
-    source: str = ""  # a name of `concont datasets`, or a file
+    source: str = ""  # a name of `concont datasets`, a file, or a folder of images
     root: str | None = None  # folder of named sources
+    images: str | None = None  # folder of a table's images; None: the table's own
+    unlabeled_images: str | None = None  # folder of further images, without labels
+    votes: str | None = None  # file of the annotators' votes on the images of the folder `source`
+    min_votes: AtLeastOne = setting(1, only_with={"votes": GIVEN})  # to make a class a candidate
+    image_size: AtLeastOne | None = None  # side of images read from files; None: as they are, to 64
+    fit: Literal["crop", "pad", "stretch"] = "crop"  # how such an image is made square
     labeled: float | None = None  # share up to 1, or a count from 2 on; None: all that are known
     ambiguity: Fraction | None = None  # q: chance that a wrong label joins the set; None: 0
     unlabeled: bool | None = None  # keep the other images, without labels; None: the method's way
@@ -58,9 +67,9 @@ class Data:
 class Model:
     """Backbone and heads."""
 
-    name: Literal["resnet18", "small"] = "resnet18"
-    width: AtLeastOne = setting(32, only_with={"name": "small"})  # channels of its first layer
-    init: Literal["he", "torch"] = setting("he", only_with=RESNET)  # PiCO's, or PyTorch's smaller
+    name: Literal["resnet18", "narrow-resnet18", "small"] = "resnet18"
+    width: AtLeastOne = setting(32, only_with={"name": NARROW})  # channels of the first layer
+    init: Literal["he", "torch"] = setting("he", only_with={"name": RESNETS})  # PiCO's or PyTorch's
     hidden: AtLeastOne = 512  # of the projection head
     embedding: AtLeastOne = 64  # D
 
@@ -181,9 +190,11 @@ class Settings:
         sets by their hash, a method of the user's own by class, file name and digest.
         """
         plain = self.as_dict()
-        del plain["recipe"], plain["data"]["root"]
+        del plain["recipe"]
+        for name in (*DATA_PATHS, *HOW_READ):
+            del plain["data"][name]
         for section, name in self._find_unused():
-            del plain[section][name]
+            plain[section].pop(name, None)
         if plain["data"]["source"] not in NAMED_SOURCES:
             plain["data"]["source"] = data_digest
         if plain["data"].pop("candidates") is not None:

@@ -10,7 +10,7 @@ from concont.config.registry import is_reference
 from concont.config.resolve import check
 from concont.errors import ConcontError, DataError
 from concont.runs.folder import RunFolder
-from concont.runs.settings import NAMED_SOURCES, Settings, code_name
+from concont.runs.settings import DATA_PATHS, NAMED_SOURCES, Settings, code_name
 from concont.runs.summary import Summary
 from concont.types import Count, Share
 
@@ -117,7 +117,7 @@ def _without_paths(section: dict[str, Any], data: dict[str, Any]) -> dict[str, A
     named = section["source"] in NAMED_SOURCES
     return {
         **section,
-        "root": None,
+        **dict.fromkeys(DATA_PATHS),
         "source": section["source"] if named else data["digest"],
         "candidates": None if section["candidates"] is None else data["sets_hash"],
     }
