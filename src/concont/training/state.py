@@ -69,3 +69,33 @@ class TrainState:
         self.step, self.best, self.seconds = saved["step"], saved["best"], saved["seconds"]
         self.spent = dict(saved["spent"])
         self.steps_on_device.fill_(self.step)
+
+    def rewind(self, start: dict[str, Any]) -> None:
+        """Back to a copy of an earlier `state_dict`, in place: a captured step goes on with it.
+
+        A buffer of the optimiser that was not there is zero, from which it learns the same.
+        """
+        for name, module in self.nets.modules.items():
+            module.load_state_dict(start["nets"][name])
+        groups, known = self.optimizer.param_groups, start["optimizer"]["state"]
+        for group, before in zip(groups, start["optimizer"]["param_groups"], strict=True):
+            if isinstance(group["lr"], Tensor):
+                group["lr"].copy_(before["lr"])
+            else:
+                group["lr"] = before["lr"]
+        parameters = [p for group in groups for p in group["params"]]
+        for number, parameter in enumerate(parameters):
+            for name, value in self.optimizer.state.get(parameter, {}).items():
+                if isinstance(value, Tensor):
+                    before = known.get(number, {}).get(name)
+                    value.zero_() if before is None else value.copy_(before)
+        for name, tensor in self.method_state.items():
+            tensor.copy_(start["memory"][name])
+        self.views.set_state(start["views"])
+        torch.set_rng_state(start["torch"])
+        if start["cuda"] is not None:
+            torch.cuda.set_rng_state(start["cuda"], self.views.device)
+        self.meter.rewind(start["meter"])
+        self.step, self.best, self.seconds = start["step"], start["best"], start["seconds"]
+        self.spent = dict(start["spent"])
+        self.steps_on_device.fill_(self.step)
