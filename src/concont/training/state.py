@@ -77,18 +77,7 @@ class TrainState:
         """
         for name, module in self.nets.modules.items():
             module.load_state_dict(start["nets"][name])
-        groups, known = self.optimizer.param_groups, start["optimizer"]["state"]
-        for group, before in zip(groups, start["optimizer"]["param_groups"], strict=True):
-            if isinstance(group["lr"], Tensor):
-                group["lr"].copy_(before["lr"])
-            else:
-                group["lr"] = before["lr"]
-        parameters = [p for group in groups for p in group["params"]]
-        for number, parameter in enumerate(parameters):
-            for name, value in self.optimizer.state.get(parameter, {}).items():
-                if isinstance(value, Tensor):
-                    before = known.get(number, {}).get(name)
-                    value.zero_() if before is None else value.copy_(before)
+        self._rewind_optimizer(start["optimizer"])
         for name, tensor in self.method_state.items():
             tensor.copy_(start["memory"][name])
         self.views.set_state(start["views"])
@@ -99,3 +88,16 @@ class TrainState:
         self.step, self.best, self.seconds = start["step"], start["best"], start["seconds"]
         self.spent = dict(start["spent"])
         self.steps_on_device.fill_(self.step)
+
+    def _rewind_optimizer(self, start: dict[str, Any]) -> None:
+        groups = self.optimizer.param_groups
+        for group, before in zip(groups, start["param_groups"], strict=True):
+            if isinstance(group["lr"], Tensor):
+                group["lr"].copy_(before["lr"])
+            else:
+                group["lr"] = before["lr"]
+        for number, parameter in enumerate(p for group in groups for p in group["params"]):
+            known = start["state"].get(number, {})
+            for name, value in self.optimizer.state.get(parameter, {}).items():
+                if isinstance(value, Tensor):
+                    value.copy_(known[name]) if name in known else value.zero_()
