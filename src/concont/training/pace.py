@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from concont.errors import UsageError
+from concont.runs.settings import Settings
 from concont.training.evaluate import predict_proba
 from concont.training.network_run import NetworkRun
 from concont.training.step import Step
@@ -14,6 +15,11 @@ from concont.training.step import Step
 LONG_ENOUGH = 2.0  # seconds of timed steps
 FEW, MANY = 2, 20  # timed steps: at least, at most
 WARM_UP = {"cpu": 1, "cuda": 6}  # steps before: a GPU's are compiled and captured in them
+LONG = 3600.0  # seconds from which on a CPU is the wrong place
+ADVICE = (
+    "That is long for a CPU: --minutes M fits the schedule to your time, a smaller --image-size "
+    "makes each step cheaper; a GPU, or --method sspl on a CPU, may be the better choice."
+)
 PROBED = {"cpu": 100, "cuda": 2000}  # images of the test set that are predicted
 
 
@@ -53,6 +59,50 @@ def measure_pace(run: NetworkRun) -> tuple[NetworkRun, Pace]:
     state.seconds += spent
     state.spent["first_step"] += spent
     return replace(run, step=step), pace
+
+
+def announce(run: NetworkRun, minutes: float | None = None) -> tuple[NetworkRun, str]:
+    """The run with its steps timed, and what it will train, on what, and for how long, in words.
+
+    minutes: fit the schedule to that time, in place of the epochs that were set.
+    """
+    run, pace = measure_pace(run)
+    if minutes is not None:
+        run = fit_into(run, pace, minutes)
+    return run, describe(run, pace)
+
+
+def describe(run: NetworkRun, pace: Pace) -> str:
+    """What will be trained, on what, and how long that will take."""
+    settings, problem, device = run.settings, run.problem, run.data.device
+    weights = sum(p.numel() for p in run.state.nets.modules["online"].parameters())
+    height, width = problem.images.shape[1:3]
+    where = f"{torch.get_num_threads()} threads of the CPU"
+    if device.type == "cuda":
+        where = torch.cuda.get_device_name(device)
+    done = run.state.step // run.order.steps
+    left = pace.seconds(run.epochs - done, run.order.steps, settings.train.evaluate_every)
+    begun = f", {done} of them done" if done else ""
+    line = (
+        f"{settings.method.name} trains {_name_network(settings, run)} ({weights:,} weights) on "
+        f"{where}: {len(problem.rows):,} images of {height} x {width}, {problem.n_partial:,} with "
+        f"candidate sets, {run.epochs} epochs of {run.order.steps} steps{begun}; "
+        f"about {in_words(left)}"
+    )
+    return f"{line}\n{ADVICE}" if device.type == "cpu" and left > LONG else line
+
+
+def in_words(seconds: float) -> str:
+    """A length of time as a person says it."""
+    for unit, size in (("hours", 3600), ("minutes", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.{1 if seconds < 10 * size else 0}f} {unit}"
+    return f"{max(1, round(seconds))} seconds"
+
+
+def _name_network(settings: Settings, run: NetworkRun) -> str:
+    foreign = getattr(run.state.nets.modules["online"], "foreign", False)
+    return "a network of your own" if foreign else settings.model.name
 
 
 def fit_into(run: NetworkRun, pace: Pace, minutes: float) -> NetworkRun:

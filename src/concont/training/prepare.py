@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from concont.data import sources
 from concont.data.order import Order
+from concont.data.own_data import load_data
 from concont.data.placement import TrainingSet
 from concont.data.problem import Problem, make_problem
 from concont.device import choose_device
@@ -43,7 +44,7 @@ def prepare(
     device = choose_device(train.device)
     if cuda_speed.should_compile(settings, device):
         cuda_speed.start_compile_workers()
-    dataset = data or sources.load(settings.data.source, settings.data.root)
+    dataset = data or load_data(settings.data)
     problem = make_problem(dataset, settings.data)
     _refuse(settings, problem)
     if train.deterministic:
