@@ -36,8 +36,9 @@ def predict(
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
 ) -> None:
     """Label images with a finished run."""
-    from concont.answers.predict import WRITERS, find_images, predict_files
+    from concont.answers.predict import WRITERS, predict_files
     from concont.api import load
+    from concont.data.image_files import find_images
 
     _refuse_unless_writable(out)
     found = find_images(images)
