@@ -1,0 +1,81 @@
+"""Every image file read once, on all cores: whether it can be decoded, and a hash of it."""
+
+import hashlib
+import multiprocessing
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image
+
+AT_ONCE = 64  # images that a process is given at a time; as few are read without one
+
+
+@dataclass(frozen=True)
+class ImageState:
+    """What reading a file has shown."""
+
+    problem: str | None  # None: it can be decoded
+    digest: str  # of its content; empty where it could not be read
+
+
+def verify_image(path: Path) -> str | None:
+    """Why an image cannot be decoded; None where it can."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path) as image:
+                image.load()
+    except Exception as error:  # Pillow raises errors of every kind on a damaged file
+        return " ".join(str(error).split()) or type(error).__name__
+    return None
+
+
+def read_state(path: str) -> ImageState:
+    """Read one file."""
+    try:
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if file.tell() == 0:
+                return ImageState("the file is empty", "")
+    except OSError as error:
+        return ImageState(error.strerror or type(error).__name__, "")
+    return ImageState(verify_image(Path(path)), digest)
+
+
+def read_states(
+    paths: Sequence[str], progress: Callable[[int], None] | None = None
+) -> list[ImageState]:
+    """Read all files; progress: told how many more have been read."""
+    chunks = [paths[k : k + AT_ONCE] for k in range(0, len(paths), AT_ONCE)]
+    n_workers = min(len(chunks), os.cpu_count() or 1)
+    states: list[ImageState] = []
+    if n_workers <= 1:
+        for chunk in chunks:
+            _extend(states, _read_chunk(chunk), progress)
+        return states
+    context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
+    with ProcessPoolExecutor(n_workers, mp_context=context) as pool:
+        try:
+            for read in pool.map(_read_chunk, chunks):
+                _extend(states, read, progress)
+        except BaseException:  # an interrupt does not wait for the rest
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return states
+
+
+def _read_chunk(paths: Sequence[str]) -> list[ImageState]:
+    return [read_state(path) for path in paths]
+
+
+def _extend(
+    states: list[ImageState], more: list[ImageState], progress: Callable[[int], None] | None
+) -> None:
+    states.extend(more)
+    if progress is not None:
+        progress(len(more))

@@ -1,0 +1,127 @@
+"""Which files lie in a folder of images, listed folder by folder rather than asked one by one."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from PIL import Image
+
+from concont.errors import DataError, UsageError, printable
+
+# Paths that name a place by itself, here or on Windows, or that climb.
+LEAVING = r"^/|^[A-Za-z]:[\\/]|^\\\\|(^|[/\\])\.\.([/\\]|$)"
+
+
+def list_images(folder: Path) -> Any:
+    """The images in a folder and below it, as an Arrow array of paths relative to it, sorted.
+
+    Known by their ending. What is hidden is left out, and so are links to other folders.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{printable(folder)}: no such folder")
+    endings = tuple(_image_endings())
+    found = sorted(name for name in _walk(folder, "") if name.lower().endswith(endings))
+    try:
+        return pa.array(found, pa.string())
+    except UnicodeEncodeError:
+        odd = next(name for name in found if not _is_unicode(name))
+        path = printable(folder / odd)
+        raise DataError(f"{path}: the file's name is no UTF-8; give it another name") from None
+
+
+def normalise_paths(images: Any) -> Any:
+    """Relative paths in one form, so that the same file has the same path: no `./`, no `//`."""
+    if pc.any(pc.match_substring_regex(images, r"^\.?/|/\.?/")).as_py():
+        images = pc.replace_substring_regex(images, r"/(\.?/)+", "/")
+        images = pc.replace_substring_regex(images, r"^(\./)+", "")
+    return images
+
+
+def find_leaving(images: Any) -> NDArray[np.bool_]:
+    """Whether each path leaves the folder it starts from, by what it says: absolute, or `..`."""
+    return to_mask(pc.match_substring_regex(images, LEAVING))
+
+
+def look_up(images: Any, root: Path) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Of each relative path: whether it is a file, and whether a link in it leaves the root."""
+    folders = pc.replace_substring_regex(images, r"(^|/)[^/]*$", "").dictionary_encode()
+    real_root = os.path.realpath(root)
+    files, leaving = [], []
+    for folder in folders.dictionary.to_pylist():
+        inside = _is_inside(os.path.join(root, folder), real_root)
+        found, out = _list_files(root, folder, real_root)
+        files.append(_to_unicode(found if inside else []))
+        leaving.append(_to_unicode(out if inside else found + out))
+    return _is_in(images, files), _is_in(images, leaving)
+
+
+def to_mask(booleans: Any) -> NDArray[np.bool_]:
+    """An Arrow array of booleans without nulls as NumPy's."""
+    return np.asarray(booleans.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _image_endings() -> set[str]:
+    """As Pillow knows them, but for those it cannot read or hands to another program."""
+    Image.init()
+    unread = {"BUFR", "EPS", "GRIB", "HDF5", "MPEG", "PDF", "WMF"}
+    known = Image.registered_extensions().items()
+    return {ending for ending, name in known if name in Image.OPEN and name not in unread}
+
+
+def _walk(folder: Path, under: str) -> Iterator[str]:
+    with os.scandir(folder / under) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(folder, f"{under}{entry.name}/")
+            elif entry.is_file():
+                yield under + entry.name
+
+
+def _list_files(root: Path, folder: str, real_root: str) -> tuple[list[str], list[str]]:
+    """The files of one folder by their paths from the root, and those that links lead away from."""
+    found: list[str] = []
+    leaving: list[str] = []
+    start = f"{folder}/" if folder else ""
+    try:
+        with os.scandir(root / folder) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    found.append(start + entry.name)
+                elif entry.is_symlink() and entry.is_file():
+                    inside = _is_inside(entry.path, real_root)
+                    (found if inside else leaving).append(start + entry.name)
+    except (OSError, ValueError):  # there is no such folder
+        pass
+    return found, leaving
+
+
+def _is_inside(path: str, real_root: str) -> bool:
+    try:
+        real = os.path.realpath(path)
+    except ValueError:  # a name that no file can have
+        return False
+    return real == real_root or real.startswith(os.path.join(real_root, ""))
+
+
+def _to_unicode(names: list[str]) -> Any:
+    """Without names that are no UTF-8, which no table can hold."""
+    try:
+        return pa.array(names, pa.string())
+    except UnicodeEncodeError:
+        return pa.array([name for name in names if _is_unicode(name)], pa.string())
+
+
+def _is_unicode(name: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def _is_in(images: Any, names: list[Any]) -> NDArray[np.bool_]:
+    known = pa.concat_arrays(names) if names else pa.array([], pa.string())
+    return to_mask(pc.is_in(images, value_set=known))
