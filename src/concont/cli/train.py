@@ -14,8 +14,6 @@ from concont.config.registry import HOW, registered_names
 from concont.errors import UsageError
 
 if TYPE_CHECKING:
-    from click import Context
-
     from concont.runs.settings import Settings
 
 
@@ -30,7 +28,7 @@ class Fit(StrEnum):
 class TrainCommand(TyperCommand):
     """`--unlabeled DIR` names further images; without a folder after it, it is a switch."""
 
-    def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As usual, with the one form turned into an option of its own."""
         told = list(args)
         for place, word in enumerate(args):

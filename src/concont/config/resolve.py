@@ -237,7 +237,7 @@ def _merge_rows(rows: list[str]) -> Plain:
 def _absolute(data: Data) -> Data:
     """Paths that any working folder can resume from; a source that is no path is a name."""
     names = ("candidates", *DATA_PATHS)
-    paths = {name: getattr(data, name) and _full(getattr(data, name)) for name in names}
+    paths: Plain = {name: getattr(data, name) and _full(getattr(data, name)) for name in names}
     is_path = data.source not in NAMED_SOURCES and (
         Path(data.source).suffix or Path(data.source).is_dir()
     )

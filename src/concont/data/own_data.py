@@ -16,7 +16,6 @@ from concont.data.image_files import read_size
 from concont.data.mapped_arrays import READ_NPY_HEADER
 from concont.data.sources import Dataset, digest
 from concont.data.tables import ImageTable, read_images_table
-from concont.data.votes import table_of_votes
 from concont.errors import ConcontError, UsageError
 from concont.runs.settings import NAMED_SOURCES, Data
 
@@ -70,6 +69,8 @@ def open_table(data: Data) -> ImageTable:
         return read_images_table(source, images or None, unlabeled or None)
     if not source.is_dir():
         raise UsageError(f"--votes go with a folder of images; {source} is none")
+    from concont.data.votes import table_of_votes
+
     return table_of_votes(Path(data.votes), source, data.min_votes, unlabeled or None)
 
 

@@ -1,6 +1,7 @@
 """How fast a run will train: a few steps timed before it starts, which leave no trace in it."""
 
 import copy
+import math
 import time
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,8 @@ from concont.training.step import Step
 LONG_ENOUGH = 2.0  # seconds of timed steps
 FEW, MANY = 2, 20  # timed steps: at least, at most
 WARM_UP = {"cpu": 1, "cuda": 6}  # steps before: a GPU's are compiled and captured in them
+EVALUATING = 0.1  # of the time, at most, where the schedule is to fit it
+MOST_EPOCHS = 10**9
 LONG = 3600.0  # seconds from which on a CPU is the wrong place
 ADVICE = (
     "That is long for a CPU: --minutes M fits the schedule to your time, a smaller --image-size "
@@ -109,14 +112,17 @@ def fit_into(run: NetworkRun, pace: Pace, minutes: float) -> NetworkRun:
     """The same run with as many epochs as fit into so many minutes, those it took included."""
     train, steps = run.settings.train, run.order.steps
     left = 60 * minutes - run.state.seconds
-    epochs = pace.most_epochs(left, steps, train.evaluate_every)
+    most = pace.most_epochs(left, steps, evaluate_every=MOST_EPOCHS)  # with one evaluation
+    every = max(train.evaluate_every, math.ceil(most * pace.evaluation / (EVALUATING * left)))
+    epochs = pace.most_epochs(left, steps, every)
     if epochs < 1:
         least = (run.state.seconds + pace.seconds(1, steps, 1)) / 60
         raise UsageError(
             f"--minutes {minutes:g}: one epoch takes about {least:.1f} minutes; give it more, or "
             "train a smaller network or on smaller images"
         )
-    return replace(run, settings=replace(run.settings, train=replace(train, epochs=epochs)))
+    fitted = replace(train, epochs=epochs, evaluate_every=every)
+    return replace(run, settings=replace(run.settings, train=fitted))
 
 
 def _time_step(run: NetworkRun, step: Step) -> float:
