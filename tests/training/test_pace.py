@@ -10,7 +10,15 @@ from concont.errors import UsageError
 from concont.methods import method_names
 from concont.runs.folder import RunFolder
 from concont.training import pace as pace_module
-from concont.training.pace import Pace, fit_into, measure_pace
+from concont.training.pace import (
+    ADVICE,
+    Pace,
+    announce,
+    describe,
+    fit_into,
+    in_words,
+    measure_pace,
+)
 from concont.training.prepare import prepare
 from concont.training.step import Step
 from concont.training.trainers import reopen_run
@@ -101,14 +109,48 @@ def test_epochs_are_counted_against_a_slow_count():
 def test_the_schedule_fits_the_minutes(tmp_path, toy_config, toy_arrays):
     run, _ = measure_pace(start(toy_config, tmp_path, toy_arrays))
     run.state.seconds = 6.0
-    fitted = fit_into(run, Pace(step=1.0, evaluation=4.0), minutes=1)
+    pace = Pace(step=1.0, evaluation=4.0)
+    fitted = fit_into(run, pace, minutes=1)
     assert run.order.steps == 2
-    assert fitted.epochs == 9  # of 2 + 4 seconds each, within 54
+    # Of 54 seconds 25 epochs with one evaluation, which may take a tenth: so only at the end.
+    assert (fitted.epochs, fitted.settings.train.evaluate_every) == (23, 19)
+    assert pace.seconds(23, 2, 19) <= 54 < pace.seconds(24, 2, 19)
+    quick = fit_into(run, Pace(step=1.0, evaluation=0.0), minutes=1)
+    assert (quick.epochs, quick.settings.train.evaluate_every) == (27, 1)
     finish(fitted)
-    assert len(fitted.folder.metrics()) == 9
-    assert fitted.step.clock[1] == 9
+    assert [row["epoch"] for row in fitted.folder.metrics()] == [19, 23]
+    assert fitted.step.clock[1] == 23
     with pytest.raises(UsageError, match="one epoch takes about 0.2 minutes"):
-        fit_into(replace(run, folder=RunFolder("x")), Pace(1.0, 4.0), minutes=0.1)
+        fit_into(replace(run, folder=RunFolder("x")), pace, minutes=0.1)
+
+
+def test_the_line_tells_what_is_trained_on_what_and_for_how_long(tmp_path, toy_config, toy_arrays):
+    run = start(toy_config, tmp_path, toy_arrays)
+    line = describe(run, Pace(step=10.0, evaluation=1.0))
+    weights = sum(p.numel() for p in run.state.nets.online.parameters())
+    assert line == (
+        f"concont trains small ({weights:,} weights) on {torch.get_num_threads()} threads of the "
+        f"CPU: 40 images of 8 x 8, {run.problem.n_partial} with candidate sets, 3 epochs of 2 "
+        "steps; about 63 seconds"
+    )
+    assert describe(run, Pace(step=2000.0, evaluation=0.0)).splitlines()[1] == ADVICE
+    timed, said = announce(run, minutes=0.05)
+    assert f"{timed.epochs} epochs of 2 steps" in said
+    assert timed.epochs > 3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "a second"),
+        (89, "89 seconds"),
+        (95, "1.6 minutes"),
+        (1500, "25 minutes"),
+        (86400, "24 hours"),
+    ],
+)
+def test_times_are_told_as_a_person_would(seconds, words):
+    assert in_words(seconds) == words
 
 
 def test_steps_that_take_long_are_timed_twice_and_quick_ones_often(

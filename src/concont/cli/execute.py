@@ -1,5 +1,6 @@
 """What starts, resumes and shows a run of `concont train`."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,13 +45,15 @@ def load_showing_progress(data: "Data") -> "Dataset":
 
     from concont.data.own_data import load_data
 
-    with Progress(console=console(), transient=True) as bars:
-        task = None
+    with ExitStack() as opened:
+        bars: Progress | None = None
 
         def report(done: int, total: int) -> None:
-            nonlocal task
-            task = bars.add_task("reading images", total=total) if task is None else task
-            bars.update(task, completed=done, total=total)
+            nonlocal bars
+            if bars is None:  # not before there is something to read
+                bars = opened.enter_context(Progress(console=console(), transient=True))
+                bars.add_task("reading images", total=total)
+            bars.update(bars.task_ids[0], completed=done, total=total)
 
         return load_data(data, report)
 
@@ -78,7 +81,8 @@ def _execute(run: "PreparedRun", minutes: float | None = None) -> None:
     try:
         with stop_requests(at_once=True):  # nothing is written yet
             run, line = trainer_of(run.settings).announce(run, minutes)
-        screen.print(line, soft_wrap=True, highlight=False, markup=False)
+        if line:
+            screen.print(line, soft_wrap=True, highlight=False, markup=False)
         with stop_requests(at_once=run.epochs is None) as stop:
             show_progress(run.execute(stop), run.epochs, run.settings.method.name, screen)
     except KeyboardInterrupt:

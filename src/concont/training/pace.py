@@ -100,7 +100,7 @@ def in_words(seconds: float) -> str:
     for unit, size in (("hours", 3600), ("minutes", 60)):
         if seconds >= 1.5 * size:
             return f"{seconds / size:.{1 if seconds < 10 * size else 0}f} {unit}"
-    return f"{max(1, round(seconds))} seconds"
+    return f"{math.ceil(seconds)} seconds" if seconds > 1 else "a second"
 
 
 def _name_network(settings: Settings, run: NetworkRun) -> str:

@@ -78,7 +78,7 @@ class Trainer:
 
     prepare: PrepareRun
     restore: RestorePredictor
-    announce: Callable[[Any, float | None], tuple[PreparedRun, str]]
+    announce: Callable[[Any, float | None], tuple[PreparedRun, str]] = lambda run, _: (run, "")
 
 
 TRAINERS = {
