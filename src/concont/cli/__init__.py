@@ -1,6 +1,17 @@
 """The `concont` command, a module a verb. What is slow to import waits until a verb needs it."""
 
-from concont.cli import bench, data, demo, evaluate, predict, reproduce, results, sweep, train
+from concont.cli import (
+    bench,
+    data,
+    demo,
+    evaluate,
+    predict,
+    reproduce,
+    results,
+    sweep,
+    tables,
+    train,
+)
 from concont.cli.app import main
 
 __all__ = [
@@ -13,5 +24,6 @@ __all__ = [
     "reproduce",
     "results",
     "sweep",
+    "tables",
     "train",
 ]
