@@ -1,8 +1,12 @@
 import hashlib
+import os
+import signal
 
 import pytest
 
+from concont.data import image_check as module
 from concont.data.image_check import ImageState, read_states, verify_image
+from concont.errors import DataError
 from image_tables import enlarge_png, make_images
 
 
@@ -45,3 +49,14 @@ def test_processes_give_the_same_in_the_same_order(files):
     assert many == once * 40
     assert told == [64, 64, 32]
     assert read_states([]) == []
+
+
+def test_a_process_that_is_killed_is_told_in_one_line(files, monkeypatch):
+    paths = [str(files / "a.png")] * 200
+    monkeypatch.setattr(module, "_read_chunk", kill_this_process)
+    with pytest.raises(DataError, match=r"a.png or an image after it was killed"):
+        read_states(paths)
+
+
+def kill_this_process(_):
+    os.kill(os.getpid(), signal.SIGKILL)

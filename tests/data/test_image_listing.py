@@ -61,6 +61,9 @@ def test_paths_that_climb_or_are_absolute_leave_the_folder(path, leaves):
 def test_files_are_looked_up_and_links_that_lead_away_are_seen(photos, tmp_path):
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "s.png").write_bytes(b"x")
+    (tmp_path / "secret" / "further").mkdir()
+    (tmp_path / "secret" / "further" / "s.png").write_bytes(b"x")
+    (photos / "deep" / "back").symlink_to("..")
     (photos / "near.png").symlink_to("a.png")
     (photos / "also").symlink_to(photos / "deep")
     (photos / "broken.png").symlink_to("nothing.png")
@@ -81,6 +84,10 @@ def test_files_are_looked_up_and_links_that_lead_away_are_seen(photos, tmp_path)
         "a.png/a.png": (False, False),
         "nul\0/a.png": (False, False),
         "": (False, False),
+        "out/further/s.png": (False, True),
+        "also/back/a.png": (True, False),
+        "../secret/s.png": (False, True),
+        "x/" * 3000 + "a.png": (False, False),
     }
     there, leaving = look_up(pa.array(expected), photos)
     found = zip(expected, there.tolist(), leaving.tolist(), strict=True)

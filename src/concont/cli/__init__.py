@@ -10,6 +10,7 @@ from concont.cli import (
     reproduce,
     results,
     sweep,
+    tables,
     train,
 )
 from concont.cli.app import main
@@ -25,5 +26,6 @@ __all__ = [
     "reproduce",
     "results",
     "sweep",
+    "tables",
     "train",
 ]

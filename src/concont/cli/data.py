@@ -9,7 +9,9 @@ import typer
 from concont.cli.app import app, console
 from concont.errors import UsageError
 
-data_app = typer.Typer(no_args_is_help=True, help="Candidate sets as files, and views as pictures.")
+data_app = typer.Typer(
+    no_args_is_help=True, help="Tables, votes and candidate sets as files, and views as pictures."
+)
 app.add_typer(data_app, name="data")
 
 Source = Annotated[str | None, typer.Option("--data", help="A named source or an .npz file.")]

@@ -12,7 +12,7 @@ from concont.errors import printable
 
 RARE, FREQUENT = 2, 5  # a name may be misspelt if it occurs so rarely, and another so often
 ALIKE = 0.75  # of the letters, where a name is taken for another one misspelt
-N_EXAMINED = 500  # rare names that are compared with the frequent ones
+N_COMPARED = 200_000  # pairs of a rare and a frequent name, which is a second's work
 
 
 def check_classes(
@@ -40,7 +40,8 @@ def check_classes(
 
 
 def _check_known(sets: TableSets, add: RowProblems, known: list[str]) -> None:
-    unknown = np.array([name not in set(known) for name in sets.classes])
+    listed = set(known)
+    unknown = np.array([name not in listed for name in sets.classes])
     row, name = sets.members.row, sets.members.name
     wrong = np.flatnonzero((name >= 0) & unknown[name])
     rows, first = np.unique(row[wrong], return_index=True)
@@ -60,9 +61,9 @@ def _check_known(sets: TableSets, add: RowProblems, known: list[str]) -> None:
 def _check_spelling(sets: TableSets, count: Integers, add: RowProblems) -> set[int]:
     """Rare names that are much like frequent ones; returns them."""
     frequent = [sets.classes[k] for k in np.flatnonzero(count >= FREQUENT)]
-    rare = np.flatnonzero((count > 0) & (count <= RARE))[:N_EXAMINED]
+    rare = np.flatnonzero((count > 0) & (count <= RARE))[: N_COMPARED // max(1, len(frequent))]
     found = {}
-    for k in rare.tolist():
+    for k in rare.tolist() if frequent else []:
         near = find_nearest(sets.classes[k], frequent, ALIKE)
         if near is not None and not _differ_in_numbers(near, sets.classes[k]):
             found[k] = near

@@ -3,13 +3,17 @@
 import hashlib
 import multiprocessing
 import os
+import signal
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image
+
+from concont.errors import DataError, printable
 
 AT_ONCE = 64  # images that a process is given at a time; as few are read without one
 
@@ -59,14 +63,22 @@ def read_states(
             _extend(states, _read_chunk(chunk), progress)
         return states
     context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
-    with ProcessPoolExecutor(n_workers, mp_context=context) as pool:
+    with ProcessPoolExecutor(n_workers, context, initializer=_leave_interrupts) as pool:
         try:
             for read in pool.map(_read_chunk, chunks):
                 _extend(states, read, progress)
+        except BrokenProcessPool:
+            path = printable(paths[len(states)])
+            raise DataError(f"a process that read {path} or an image after it was killed") from None
         except BaseException:  # an interrupt does not wait for the rest
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return states
+
+
+def _leave_interrupts() -> None:
+    """To the process that started this one, which tells of them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _read_chunk(paths: Sequence[str]) -> list[ImageState]:

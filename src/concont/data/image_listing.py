@@ -13,6 +13,7 @@ from PIL import Image
 
 from concont.errors import DataError, UsageError, printable
 
+LONGEST = 4096  # letters of a path
 # Paths that name a place by itself, here or on Windows, or that climb.
 LEAVING = r"^/|^[A-Za-z]:[\\/]|^\\\\|(^|[/\\])\.\.([/\\]|$)"
 
@@ -50,13 +51,14 @@ def find_leaving(images: Any) -> NDArray[np.bool_]:
 def look_up(images: Any, root: Path) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Of each relative path: whether it is a file, and whether a link in it leaves the root."""
     folders = pc.replace_substring_regex(images, r"(^|/)[^/]*$", "").dictionary_encode()
-    real_root = os.path.realpath(root)
-    files, leaving = [], []
+    real_root, inside = os.path.realpath(root), {"": True}
+    files: list[str] = []
+    leaving: list[str] = []
     for folder in folders.dictionary.to_pylist():
-        inside = _is_inside(os.path.join(root, folder), real_root)
-        found, out = _list_files(root, folder, real_root)
-        files.append(_to_unicode(found if inside else []))
-        leaving.append(_to_unicode(out if inside else found + out))
+        found, away = _list_files(root, folder, real_root)
+        stays = _stays_inside(folder, root, real_root, inside)
+        (files if stays else leaving).extend(found)
+        leaving.extend(away)
     return _is_in(images, files), _is_in(images, leaving)
 
 
@@ -102,6 +104,28 @@ def _list_files(root: Path, folder: str, real_root: str) -> tuple[list[str], lis
     return found, leaving
 
 
+def _stays_inside(folder: str, root: Path, real_root: str, known: dict[str, bool]) -> bool:
+    """Whether no link on the way to a folder leaves the root; known: the answers so far."""
+    if folder not in known:
+        if os.path.isabs(folder) or ".." in folder.split("/") or len(folder) > LONGEST:
+            return _is_inside(os.path.join(root, folder), real_root)
+        ends = [k for k, letter in enumerate(folder) if letter == "/"] + [len(folder)]
+        stays = True
+        for way in (folder[:end] for end in ends):
+            if way not in known:
+                path = os.path.join(root, way)
+                known[way] = _is_inside(path, real_root) if _is_link(path) else stays
+            stays = known[way]
+    return known[folder]
+
+
+def _is_link(path: str) -> bool:
+    try:
+        return os.path.islink(path)
+    except ValueError:  # a name that no file can have
+        return False
+
+
 def _is_inside(path: str, real_root: str) -> bool:
     try:
         real = os.path.realpath(path)
@@ -122,6 +146,5 @@ def _is_unicode(name: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
-def _is_in(images: Any, names: list[Any]) -> NDArray[np.bool_]:
-    known = pa.concat_arrays(names) if names else pa.array([], pa.string())
-    return to_mask(pc.is_in(images, value_set=known))
+def _is_in(images: Any, names: list[str]) -> NDArray[np.bool_]:
+    return to_mask(pc.is_in(images, value_set=_to_unicode(names)))

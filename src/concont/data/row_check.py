@@ -44,9 +44,8 @@ def check_paths(text: TableText, add: RowProblems) -> NDArray[np.bool_]:
         return f"{text.cell('image', i)} leaves the image folder {_root(text, i)}"
 
     def describe_missing(i: int) -> str:
-        name = text.cell("image", i)
-        hint = " (write / in place of \\)" if "\\" in name else ""
-        return f"there is no file {name} in {_root(text, i)}{hint}"
+        hint = " (write / in place of \\)" if "\\" in image[i].as_py() else ""
+        return f"there is no file {text.cell('image', i)} in {_root(text, i)}{hint}"
 
     add("error", "path", unnamed, "names no image")
     add("error", "outside", leaving, describe_leaving)

@@ -9,8 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from concont.errors import printable
+from concont.errors import DataError, printable
 
+N_TOLD = 3  # errors in the line that refuses a table
 Severity = Literal["error", "warning"]
 Place = tuple[Path, int | None]  # a file and a row of it
 
@@ -82,6 +83,16 @@ class Problems:
     def count(self, severity: Severity) -> int:
         """How many errors or warnings there are in all."""
         return sum(n for (found, _), n in self._count.items() if found == severity)
+
+
+def refuse_errors(problems: Problems, others: str = "") -> None:
+    """Raise the first errors, if there are any, in one line; others: words on the rest of them."""
+    errors = [p for kind in problems.kinds for p in kind.problems if kind.severity == "error"]
+    if errors:
+        told = errors[:N_TOLD]
+        more = problems.count("error") - len(told)
+        rest = f"; and {more:,} more errors{others}" if more else ""
+        raise DataError("; ".join(map(str, told)) + rest)
 
 
 def find_nearest(name: str, known: list[str], cutoff: float = 0.6) -> str | None:

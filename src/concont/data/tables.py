@@ -11,13 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from concont.data.table_check import check_text
-from concont.data.table_problems import Problems
+from concont.data.table_problems import Problems, refuse_errors
 from concont.data.table_sets import TableSets
 from concont.data.table_text import TableText, read_text
 from concont.errors import DataError, printable
 
 log = logging.getLogger("concont")
-N_TOLD = 3  # errors in the message; `concont data check` lists them all
 MOST_CELLS = 2**33  # rows times classes
 
 
@@ -59,10 +58,10 @@ def read_images_table(
     images: the folder that the table's paths start from, by default its own. unlabeled: a folder
     of further images without labels; those that are in the table, too, are not taken twice.
     """
-    problems = Problems(N_TOLD)
+    problems = Problems()
     text = read_text(source, images, unlabeled, problems)
     sets, _ = check_text(text, problems)
-    _refuse_errors(source, problems)
+    refuse_errors(problems, ", which `concont data check` lists")
     if problems.count("warning"):
         log.warning(
             "%s: %s warnings; `concont data check` lists them",
@@ -85,16 +84,6 @@ def read_images_table(
         classes=sets.classes,
         text=text,
     )
-
-
-def _refuse_errors(source: Path, problems: Problems) -> None:
-    errors = [p for kind in problems.kinds for p in kind.problems if kind.severity == "error"]
-    if not errors:
-        return
-    told = "; ".join(map(str, errors[:N_TOLD]))
-    more = problems.count("error") - len(errors[:N_TOLD])
-    rest = f"; and {more:,} more errors, which `concont data check` lists" if more else ""
-    raise DataError(told + rest)
 
 
 def _make_candidates(sets: TableSets) -> NDArray[np.bool_]:
