@@ -30,6 +30,7 @@ from concont.config.registry import (
 )
 from concont.config.validate import check_section, drop_retired, get_section, suggest
 from concont.errors import UsageError
+from concont.nets.weights import identify_weights
 from concont.runs.settings import (
     NOT_RUN,
     Data,
@@ -103,7 +104,8 @@ def resolve(
     plain = merge_layers(layers, {**SECTIONS, "method": kind})
     label = "+".join([recipes[-1].label, *rows])
     settings = _check(plain, kind, method_source, label)
-    return replace(settings, data=_absolute(settings.data))
+    model = identify_weights(settings.model)
+    return replace(settings, data=_absolute(settings.data), model=model)
 
 
 def check(plain: Mapping[str, Any], code: str | None = None) -> Settings:
