@@ -137,7 +137,9 @@ def test_a_setting_is_described_by_the_comment_beside_it(cls, reference):
     [
         (Data.__annotations__["ambiguity"], "number, from 0, below 1 or `null`"),
         (View.__annotations__["crop"], "list of 2: number, from 0"),
-        (Model.__annotations__["name"], "`resnet18` or `narrow-resnet18` or `small`"),
+        (Model.__annotations__["name"], "text"),
+        (Model.__annotations__["stem"], "`auto` or `whole` or `half` or `quarter`"),
+        (View.__annotations__["pad"], "whole number, from 0 or number, from 0, below 1"),
         (Train.__annotations__["epochs"], "whole number, from 1"),
         (Train.__annotations__["deterministic"], "true or false"),
     ],

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ import torch
 from PIL import Image
 from sklearn.datasets import load_sample_images
 
-from concont.augment import ops
+from concont.augment import ops, policies
 from concont.augment.views import ViewRenderer, count_uniforms, draw_uniforms, render_views
 from concont.runs.view_settings import ALL_OPERATIONS, View, Views
 from random_views import IMAGES, WHOLE_IMAGE, make_uniforms, render_one
@@ -223,3 +224,63 @@ def test_the_hole_comes_last_or_before_a_policy(view, expected):
     images = torch.rand(4, 3, 8, 8)
     ViewRenderer(noted).render_one(images, view, True, torch.rand(4, count_uniforms(view)))
     assert order == expected
+
+
+SMOOTH = torch.nn.functional.interpolate(
+    torch.rand(16, 3, 3, 4, generator=torch.Generator().manual_seed(1)), (72, 96), mode="bilinear"
+)
+
+
+def enlarge(images):
+    return torch.nn.functional.interpolate(images, scale_factor=2, mode="bilinear")
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        View(crop=(0.3, 1.0)),
+        View(pad=0.25),
+        View(cutout=(0.25, 0.75)),
+        *(View(operations=(name,), draws=2) for name in ops.GEOMETRIC),
+        View(policy="cifar10", pad=0.125, cutout=(0.5, 0.5)),
+        View(policy="svhn"),
+        View(jitter=(0.4, 0.4, 0.4, 0.1), grey_chance=0.3),
+    ],
+    ids=lambda view: "-".join(view.operations[:1]) or view.policy,
+)
+def test_a_view_of_an_enlarged_image_is_the_enlarged_view(view):
+    """Sizes are shares of the image, so the same numbers do the same to it at any size."""
+    # By neighbouring pixels, by how many there are of a level, and by steps that a trifle crosses.
+    names = {"sharpness", "equalize", "posterize", "solarize"}
+    table = policies.load_policy(view.policy)
+    kept = [n for n, pair in enumerate(table) if not {op.name for op in pair} & names]
+    u = make_uniforms(view, rows=len(SMOOTH))
+    if table:
+        u[:, 5] = (torch.tensor(kept)[torch.arange(len(u)) % len(kept)] + 0.5) / len(table)
+    found = render_one(enlarge(SMOOTH), view, True, u)
+    expected = enlarge(render_one(SMOOTH, view, True, u))
+    difference = (found - expected).abs().amax(dim=1)  # (B, H, W)
+    assert (difference < 0.05).float().mean() > 0.96  # the rest: edges of holes and frames
+    still = (enlarge(SMOOTH) - expected).abs().amax(dim=1)
+    assert (still < 0.05).float().mean() < 0.9  # and the view is another image
+
+
+def test_sizes_up_to_1_are_shares_of_the_shorter_side():
+    wide = torch.ones(6, 3, 12, 20)
+    share = View(ratio=(1.0, 1.0), cutout=(0.5, 0.5))
+    found = render_one(wide, share, False, make_uniforms(share, 0.5))
+    pixels = render_one(wide, replace(share, cutout=(6.0, 6.0)), False, make_uniforms(share, 0.5))
+    assert torch.equal(found, pixels)
+    moved, by_pixels = View(pad=0.25), View(pad=3)
+    u = make_uniforms(moved)
+    assert torch.equal(render_one(IMAGES, moved, True, u), render_one(IMAGES, by_pixels, True, u))
+
+
+@pytest.mark.parametrize("size", [(32, 32), (28, 28), (12, 16), (7, 50)])
+def test_a_crop_alone_is_the_same_bit_for_bit_by_the_shorter_way(size, monkeypatch):
+    images = torch.randint(0, 256, (200, 3, *size), dtype=torch.uint8)
+    u = make_uniforms(Views().weak, rows=200)
+    u[:3, :4] = torch.tensor([[0.0] * 4, [1.0] * 4, [1.0, 0.5, 0.0, 1.0]])
+    found = render_one(images, Views().weak, True, u)
+    monkeypatch.setattr("torch.compiler.is_compiling", lambda: True)
+    assert torch.equal(found, render_one(images, Views().weak, True, u))

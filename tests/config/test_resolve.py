@@ -88,7 +88,7 @@ def test_every_shipped_recipe_is_valid_and_reads_back(name, tmp_path):
         ("data.source=5", "data.source is 5: .*string"),
         ("train.seed=2024-01-01", 'train.seed is "2024-01-01": .*integer'),
         ("data.source=2024-13-45", "is not valid YAML"),
-        ("model.name=vgg", "model.name is \"vgg\": .*'resnet18'"),
+        ("model.name=vgg", "model: no network 'vgg'; there are .*resnet18"),
         ("views.weak.crop=[1]", "views.weak.crop.1 is "),
     ],
 )

@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -83,3 +85,19 @@ def test_weights_are_read_back_from_a_plain_dictionary():
     network, other = tiny(), tiny(seed=2)
     other.load_state_dict(dict(network.state_dict()))
     assert torch.equal(other.backbone[0].weight, network.backbone[0].weight)
+
+
+def test_a_frozen_backbone_predicts_while_its_heads_learn():
+    network = tiny().freeze_backbone()
+    images = torch.rand(4, 1, 8, 8)
+    expected = copy.deepcopy(network).eval()(images)
+    for mode in (True, False):
+        network.train(mode)
+        assert not any(module.training for module in network.backbone.modules())
+        assert network.classifier.training is mode
+        assert torch.equal(network(images), expected)
+    network(images).sum().backward()
+    assert network.classifier.weight.grad is not None
+    assert all(p.grad is None for p in network.backbone.parameters())
+    key = with_key(network, True).modules["key"].train()
+    assert not any(module.training for module in key.backbone.modules())

@@ -35,11 +35,25 @@ def test_it_is_torchvisions_but_for_the_stem():
             assert torch.allclose(values, theirs.get_buffer(name), atol=1e-6)
 
 
-def test_the_stem_keeps_the_resolution():
-    net, maps = ResNet18(3, "he"), []
-    net.layer1[0].conv1.register_forward_hook(lambda module, inputs, out: maps.append(out.shape))
-    net(IMAGES)
-    assert maps == [(6, 64, 8, 8)]
+def test_with_the_stem_of_a_quarter_it_is_torchvisions_own():
+    net, theirs = ResNet18(3, "he", stem="quarter").eval(), resnet18().eval()
+    theirs.fc = nn.Identity()
+    theirs.load_state_dict(net.state_dict())
+    images = torch.rand(2, 3, 64, 64)
+    assert torch.allclose(net(images), theirs(images), atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [64, 4])
+def test_every_stem_has_the_same_names_and_draws(width):
+    nets = {}
+    for stem in ("whole", "half", "quarter"):
+        torch.manual_seed(0)
+        nets[stem] = ResNet18(3, "he", width, stem).state_dict()
+    for name, weight in nets["whole"].items():
+        assert torch.equal(nets["half"][name], weight)
+        if name != "conv1.weight":
+            assert torch.equal(nets["quarter"][name], weight)
+    assert set(nets["quarter"]) == set(nets["whole"])
 
 
 @pytest.mark.parametrize("init", ["he", "torch"])

@@ -5,7 +5,7 @@ import pytest
 
 from concont.methods.concont import ConCont
 from concont.methods.partial import Partial
-from concont.runs.settings import DATA_PATHS, HOW_READ, Data, Optimizer, Settings, Train
+from concont.runs.settings import DATA_PATHS, HOW_READ, Data, Model, Optimizer, Settings, Train
 from concont.runs.view_settings import (
     View,
     Views,
@@ -52,6 +52,7 @@ WITHOUT_EFFECT = {"data.root", "train.device", "train.compile", "train.checkpoin
 WITHOUT_EFFECT |= {"train.memory_share", "recipe"}
 WITHOUT_EFFECT |= {f"data.{name}" for name in (*DATA_PATHS, *HOW_READ)}  # the digest says it all
 WITHOUT_EFFECT |= {"model.width", "method.part_rows"}  # with ResNet, and with the partial loss
+WITHOUT_EFFECT |= {"model.weights_digest"}  # where no weights are given
 WITHOUT_EFFECT |= {"data.stratified"}  # where all rows keep a set
 
 
@@ -94,3 +95,40 @@ def test_a_file_is_known_by_its_content():
     here, there = (Settings(ConCont(), data=Data(source=p)) for p in ("a/x.npz", "b/y.npz"))
     assert here.hash("digest") == there.hash("digest")
     assert here.hash("digest") != here.hash("other digest")
+
+
+def test_settings_that_came_later_leave_the_hashes_of_earlier_runs_as_they_were():
+    """Of the settings as they were written before `stem`, `weights` and `backbone_rate`."""
+    base = Settings(ConCont(), data=Data(source="cifar10", unlabeled=True))
+    assert base.hash() == "1d94e7f6dfc2a988"
+    others = [
+        replace(base, model=Model(stem="half")),
+        replace(base, optimizer=Optimizer(backbone_rate=0.1)),
+        replace(base, model=Model("timm:resnet18")),
+        replace(base, model=Model("timm:resnet18", weights="pretrained")),
+    ]
+    assert len({s.hash() for s in [base, *others]}) == 5
+
+
+def test_a_file_of_weights_is_known_by_its_content():
+    def of(path, digest):
+        model = Model("timm:resnet18", weights=path, weights_digest=digest)
+        return Settings(ConCont(), model=model).hash()
+
+    assert of("a/x.safetensors", "one") == of("b/y.safetensors", "one")
+    assert of("a/x.safetensors", "one") != of("a/x.safetensors", "two")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"name": "resnet81"}, "no network 'resnet81'; did you mean resnet18?"),
+        ({"name": "zzz"}, "there are .*small, or timm:NAME"),
+        ({"name": "small", "weights": "pretrained"}, "weights are for a timm:NAME; small starts"),
+        ({"name": "timm:resnet18", "weights": "x.pth"}, "convert it once: safetensors.torch.save"),
+        ({"name": "timm:resnet18", "weights": "x.npz"}, "give a FILE.safetensors, or `pretrained`"),
+    ],
+)
+def test_networks_and_weights_that_cannot_be(values, message):
+    with pytest.raises(ValueError, match=message):
+        Model(**values)

@@ -85,3 +85,27 @@ def test_a_named_view_in_a_recipe_can_be_changed_in_parts(tmp_path):
 def test_mistakes_in_views_are_named(assignment, message):
     with pytest.raises(UsageError, match=message):
         resolve({"data": {"source": "cifar10"}}, None, [assignment])
+
+
+def test_a_size_is_a_share_or_a_number_of_pixels():
+    share, pixels = View(pad=0.125, cutout=(0.25, 0.5)), View(pad=4, cutout=(0.0, 16.0))
+    assert (share.pad_in_pixels(32), share.pad_in_pixels(224)) == (4, 28)
+    assert (pixels.pad_in_pixels(32), pixels.pad_in_pixels(224)) == (4, 4)
+    assert View(pad=1).pad_in_pixels(32) == 1
+    assert share.cutout_in_pixels(64) == (16.0, 32.0)
+    assert pixels.cutout_in_pixels(64) == (0.0, 16.0)
+    with pytest.raises(ValueError, match="two shares up to 1, or two in pixels"):
+        View(cutout=(0.5, 16.0))
+
+
+@pytest.mark.parametrize(("given", "kept"), [("4", 4), ("0.125", 0.125), ("0", 0)])
+def test_a_number_of_pixels_stays_a_whole_number(given, kept):
+    views = resolve({}, "cifar10", ["views.weak.crop=[1, 1]", f"views.weak.pad={given}"]).views
+    assert views.weak.pad == kept
+    assert type(views.weak.pad) is type(kept)
+
+
+@pytest.mark.parametrize("given", ["1.5", "4.0", "-1", "-0.1"])
+def test_a_pad_that_is_neither_is_refused(given):
+    with pytest.raises(UsageError, match=r"views\.weak\.pad is "):
+        resolve({}, "cifar10", ["views.weak.crop=[1, 1]", f"views.weak.pad={given}"])

@@ -103,6 +103,19 @@ def test_the_optimiser_is_the_one_that_was_asked_for(toy_arrays, toy_config):
     assert learned == {id(p) for p in job.state.nets.modules["online"].parameters()}
 
 
+@pytest.mark.parametrize("rate", [0.0, 0.1, 2.0])
+def test_a_backbone_with_a_rate_of_its_own_is_a_group_of_its_own(toy_arrays, toy_config, rate):
+    toy_config["optimizer"] = {"lr": 0.3, "backbone_rate": rate}
+    job = prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    network, groups = job.state.nets.modules["online"], job.state.optimizer.param_groups
+    backbone = {id(p) for p in network.backbone.parameters()}
+    everything = {id(p) for p in network.parameters()}
+    found = [{id(p) for p in group["params"]} for group in groups]
+    assert found == ([backbone] if rate else []) + [everything - backbone]
+    assert [group["lr"] for group in groups] == ([0.3 * rate] if rate else []) + [0.3]
+    assert all(p.requires_grad is (rate > 0) for p in network.backbone.parameters())
+
+
 def test_images_too_small_and_batches_of_one_are_refused(toy_arrays, toy_config):
     tiny = {**toy_arrays, "x_train": toy_arrays["x_train"][:, :2, :2]}
     del tiny["x_test"], tiny["y_test"]
@@ -114,6 +127,8 @@ def test_images_too_small_and_batches_of_one_are_refused(toy_arrays, toy_config)
 
 
 def test_a_shift_beyond_the_image_is_refused(toy_arrays, toy_config):
+    toy_config["views"]["weak"] = {"pad": 0.9}  # 7 pixels
+    prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
     toy_config["views"]["weak"] = {"pad": 8}
     with pytest.raises(UsageError, match="views.weak.pad is 8; the images are 8 x 8"):
         prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))

@@ -63,6 +63,8 @@ class ByHand:
         batch = Batch(rows, data.candidates[rows], views, data.truth[rows], *clock)
         out = method.losses(state.nets, state.method_state, batch)
         weights = list(modules["online"].parameters())
+        names = [name for name, _ in modules["online"].named_parameters()]
+        rates = [options.backbone_rate if "backbone." in name else 1.0 for name in names]
         for place, pull in enumerate(torch.autograd.grad(out.total, weights, allow_unused=True)):
             if pull is None:  # a head that the method does not use
                 continue
@@ -71,7 +73,7 @@ class ByHand:
                 before = self.speed.get(place)
                 now = pull if before is None else before.mul_(options.momentum).add_(pull)
                 self.speed[place] = now
-                weights[place].add_(now, alpha=-lr)
+                weights[place].add_(now, alpha=-lr * rates[place])
         with torch.no_grad():
             if method.key_momentum(state.steps_on_device) is not None:
                 self.average(zip(modules["key"].parameters(), weights, strict=True), method)
@@ -96,9 +98,12 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_a_step_is_the_one_written_by_hand_bit_for_bit(toy_arrays, toy_config, name):
+@pytest.mark.parametrize(
+    ("name", "backbone_rate"), [*((name, 1.0) for name in METHODS), ("concont", 0.3), ("lws", 3.0)]
+)
+def test_a_step_is_the_one_written_by_hand_bit_for_bit(toy_arrays, toy_config, name, backbone_rate):
     toy_config["method"] = METHODS[name]
+    toy_config["optimizer"]["backbone_rate"] = backbone_rate
     one, two = job(toy_arrays, toy_config), job(toy_arrays, toy_config)
     step, by_hand = Step(one.settings, one.state, one.data, fast=False), ByHand(two)
     plan = torch.cat([one.order.epoch(0), one.order.epoch(1)])
@@ -121,6 +126,22 @@ def test_the_rate_is_set_as_a_number_or_where_a_captured_step_reads_it(toy_array
     assert plain.state.optimizer.param_groups[0]["lr"] == 0.25
     assert group["lr"] is place
     assert place.item() == 0.25
+    found, expected = contents(tensor.state), contents(plain.state)
+    assert all(torch.allclose(found[n], expected[n], atol=1e-6) for n in expected)
+
+
+def test_the_backbones_rate_is_set_where_a_captured_step_reads_it(toy_arrays, toy_config):
+    slow = {"backbone_rate": 0.1}
+    plain = job(toy_arrays, toy_config, optimizer=slow)
+    tensor = job(toy_arrays, toy_config, optimizer=slow)
+    places = [torch.tensor(9.0), torch.tensor(9.0)]
+    for group, place in zip(tensor.state.optimizer.param_groups, places, strict=True):
+        group["lr"] = place
+    go(plain, steps=2, lr=0.25), go(tensor, steps=2, lr=0.25)
+    assert [group["lr"] for group in plain.state.optimizer.param_groups] == [0.025, 0.25]
+    for group, place in zip(tensor.state.optimizer.param_groups, places, strict=True):
+        assert group["lr"] is place
+    assert [place.item() for place in places] == pytest.approx([0.025, 0.25])
     found, expected = contents(tensor.state), contents(plain.state)
     assert all(torch.allclose(found[n], expected[n], atol=1e-6) for n in expected)
 
@@ -160,7 +181,9 @@ def test_no_part_of_a_step_breaks_the_graph_or_is_compiled_twice(
     toy_arrays, toy_config, traced, caplog, name
 ):
     toy_config["method"] = METHODS[name]
-    ready = job(toy_arrays, toy_config, views={"strong": {"cutout": [2, 3]}})
+    sizes = {"pico": {"cutout": [0.25, 0.5]}}.get(name, {"cutout": [2, 3]})
+    rate = {"backbone_rate": 0.0 if name == "lws" else 1.0}
+    ready = job(toy_arrays, toy_config, views={"strong": sizes}, optimizer=rate)
     _, step = go(ready, fast=True, steps=1)
     assert fallen_back(caplog) == []
     rows = ready.order.epoch(1)[:1]

@@ -143,10 +143,21 @@ def make_sampling_grid(matrices: list[Tensor], size: tuple[int, int]) -> tuple[T
     return torch.stack([x, y], dim=-1), inside[:, None]
 
 
-def sample_images(images: Tensor, points: Tensor, inside: Tensor) -> Tensor:
-    """Take bilinear values of the images at the grid's points; 0 outside."""
+def make_crop_grid(matrix: Tensor, size: tuple[int, int]) -> Tensor:
+    """The same for a crop alone, which turns nothing and stays inside: columns, then rows."""
+    height, width = size
+    points = torch.empty(len(matrix), height, width, 2, device=matrix.device)
+    for place, count, shape in ((0, width, (1, -1)), (1, height, (-1, 1))):
+        steps = ((torch.arange(count, device=matrix.device) * 2 + 1) / count - 1).view(shape)
+        scale, shift = matrix[:, place, place, None, None], matrix[:, place, 2, None, None]
+        points[..., place] = scale * steps + shift
+    return points
+
+
+def sample_images(images: Tensor, points: Tensor, inside: Tensor | None = None) -> Tensor:
+    """Take bilinear values of the images at the grid's points; 0 outside, if there is any."""
     warped = F.grid_sample(images, points, padding_mode="border", align_corners=False)
-    return warped * inside
+    return warped if inside is None else warped * inside
 
 
 def shift_images(images: Tensor, x: Tensor, y: Tensor, mirror: Tensor) -> Tensor:

@@ -46,7 +46,7 @@ class ViewRenderer:
 
     def render_one(self, images: Tensor, view: View, flip: bool, uniforms: Tensor) -> Tensor:
         """One view (B, channels, H, W) of images, from uniforms (B, count_uniforms)."""
-        if view.pad >= min(images.shape[2:]):
+        if view.pad_in_pixels(min(images.shape[2:])) >= min(images.shape[2:]):
             size = " x ".join(map(str, images.shape[2:]))
             raise ValueError(f"pad is {view.pad}; it must be less than the images' size, {size}")
         policy = policies.load_policy(view.policy)
@@ -155,11 +155,13 @@ def _warp(
         from_corner = bool(policy)
         matrices = [_move_matrices(names, *c, size, from_corner) for c in reversed(choices)]
     if view.pad:
-        images = _shift_and_flip(images, view.pad, flip, pose)
+        images = _shift_and_flip(images, view.pad_in_pixels(min(size)), flip, pose)
     else:
         matrices.append(_crop_and_flip_matrices(view, size, flip, pose))
     scaled = images if images.is_floating_point() else images.float() / 255
-    if matrices:
+    if len(matrices) == 1 and not view.pad and not _runs_on_all(images):
+        scaled = ops.sample_images(scaled, ops.make_crop_grid(matrices[0], size))
+    elif matrices:
         scaled = ops.sample_images(scaled, *ops.make_sampling_grid(matrices, size))
     return scaled, choices
 
@@ -229,10 +231,14 @@ def _recolour(images: Tensor, view: View, uniforms: Tensor) -> Tensor:
     return torch.where(to_grey, ops.to_grey(result), result)
 
 
+def _runs_on_all(images: Tensor) -> bool:
+    """Whether work is not to depend on what was drawn: to know it a GPU would be waited for."""
+    return images.is_cuda or torch.compiler.is_compiling()
+
+
 def _apply_pointwise(images: Tensor, names: Names, which: Tensor, magnitude: Tensor) -> Tensor:
     """Each image through the operation chosen for it, where that is a pointwise one."""
-    # To know how many images chose an operation a GPU would have to be waited for.
-    on_all_images = images.is_cuda or torch.compiler.is_compiling()
+    on_all_images = _runs_on_all(images)
     result = images if on_all_images else images.clone()
     for index, name in enumerate(names):
         if name not in ops.POINTWISE:
@@ -249,5 +255,5 @@ def _apply_pointwise(images: Tensor, names: Names, which: Tensor, magnitude: Ten
 
 def _cut_hole(images: Tensor, view: View, uniforms: Tensor) -> Tensor:
     height, width = images.shape[2:]
-    side = _scale(uniforms[:, 2], *view.cutout)
+    side = _scale(uniforms[:, 2], *view.cutout_in_pixels(min(height, width)))
     return ops.cut_square(images, uniforms[:, 0] * width, uniforms[:, 1] * height, side)

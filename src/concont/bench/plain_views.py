@@ -51,7 +51,7 @@ def _make_crop_and_flip(view: View, flip: bool, size: tuple[int, int]) -> list[A
     from torchvision.transforms import v2
 
     crop = (
-        v2.RandomCrop(size, padding=view.pad, padding_mode="reflect")
+        v2.RandomCrop(size, padding=view.pad_in_pixels(min(size)), padding_mode="reflect")
         if view.pad
         else v2.RandomResizedCrop(size, scale=view.crop, ratio=view.ratio)
     )
@@ -85,7 +85,8 @@ def _make_hole(view: View, size: tuple[int, int], grey: float) -> list[Any]:
     if view.cutout[1] == 0:
         return []
     largest = min(size) - 1  # RandomErasing leaves an image alone if the hole is no smaller
-    areas = [min(side, largest) ** 2 / (size[0] * size[1]) for side in view.cutout]
+    sides = view.cutout_in_pixels(min(size))
+    areas = [min(side, largest) ** 2 / (size[0] * size[1]) for side in sides]
     return [v2.RandomErasing(p=1, scale=areas, ratio=(1, 1), value=grey)]
 
 

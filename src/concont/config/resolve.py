@@ -32,6 +32,7 @@ from concont.config.registry import (
 from concont.config.validate import check_section, drop_retired, get_section, suggest
 from concont.data.own_data import measure_data
 from concont.errors import UsageError
+from concont.nets.weights import identify_weights
 from concont.runs.settings import (
     DATA_PATHS,
     NAMED_SOURCES,
@@ -116,7 +117,8 @@ def resolve(
     plain = merge_layers(layers, {**SECTIONS, "method": kind})
     label = "+".join([recipes[-1].label, *rows])
     settings = _check(plain, kind, method_source, label)
-    return replace(settings, data=_absolute(settings.data))
+    model = identify_weights(settings.model)
+    return replace(settings, data=_absolute(settings.data), model=model)
 
 
 def _look_at(asked: Mapping[str, Any]) -> OwnData | None:

@@ -7,10 +7,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from concont.errors import UsageError
-from concont.nets.backbones import BACKBONES
+from concont.nets.backbones import BACKBONES, Shape
 from concont.rng import derive
 from concont.runs.settings import Model
 from concont.types import Nets
+
+Moments = tuple[Tensor, Tensor]  # mean and standard deviation of each channel
 
 
 class Network(nn.Module):
@@ -20,6 +22,7 @@ class Network(nn.Module):
     std: Tensor
     mixed = True  # bfloat16 inside the network where it runs on a GPU
     foreign = False  # a user's own backbone
+    frozen = False  # the backbone learns nothing
 
     def __init__(
         self, backbone: nn.Module, dim: int, classes: int, model: Model, mean: Tensor, std: Tensor
@@ -58,6 +61,19 @@ class Network(nn.Module):
             projected: Tensor = self.projector(features)
         return F.normalize(projected.float(), dim=1)
 
+    def freeze_backbone(self) -> "Network":
+        """Let only the heads learn: the backbone keeps its weights and BatchNorm's statistics."""
+        self.frozen = True
+        self.backbone.requires_grad_(False)
+        return self.train(self.training)
+
+    def train(self, mode: bool = True) -> "Network":
+        """As every module's; a frozen backbone stays as it is when it predicts."""
+        super().train(mode)
+        if self.frozen:
+            self.backbone.eval()
+        return self
+
     def forward(self, images: Tensor) -> Tensor:
         """Class scores of images in [0, 1]; what evaluation and prediction use."""
         (features,) = self.features(images)
@@ -66,23 +82,50 @@ class Network(nn.Module):
 
 def build(
     model: Model,
-    shape: tuple[int, int, int],
+    shape: Shape,
     classes: int,
-    moments: tuple[Tensor, Tensor],
+    moments: Moments,
     seed: int,
     backbone: nn.Module | None = None,
+    load_weights: bool = True,
 ) -> Network:
     """The online network for images of `shape` (channels, H, W), initialised from `seed`.
 
     `backbone` is a module of the user's own that returns features; it keeps its weights.
+    load_weights: False where a run's own will replace those that `model.weights` names.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(seed, "weights"))
-        body = BACKBONES[model.name](shape[0], model) if backbone is None else backbone
+        body = _make_backbone(model, shape, load_weights) if backbone is None else backbone
         dim = _feature_size(body, shape)
         network = Network(body.cpu(), dim, classes, model, *moments)
         network.foreign = backbone is not None
     return network.train().to(memory_format=torch.channels_last)
+
+
+def find_moments(model: Model, channels: int, own: Moments) -> Moments:
+    """What images are normalised by: the data's own moments, or those of the given weights."""
+    if model.weights is None:
+        return own
+    from concont.nets.timm_networks import pretrained_moments
+
+    return pretrained_moments(model, channels)
+
+
+def refuse_unknown_network(model: Model) -> None:
+    """A model that timm does not have; all other names are checked with the settings."""
+    if model.is_timm:
+        from concont.nets.timm_networks import refuse_unknown_model
+
+        refuse_unknown_model(model)
+
+
+def _make_backbone(model: Model, shape: Shape, load_weights: bool) -> nn.Module:
+    if model.is_timm:
+        from concont.nets.timm_networks import make_timm_backbone  # timm takes seconds to import
+
+        return make_timm_backbone(model, shape, load_weights)
+    return BACKBONES[model.name](shape, model)
 
 
 def with_key(online: Network, has_key: bool) -> Nets:
@@ -92,7 +135,7 @@ def with_key(online: Network, has_key: bool) -> Nets:
     return Nets(online, copy.deepcopy(online).requires_grad_(False))
 
 
-def _feature_size(backbone: nn.Module, shape: tuple[int, int, int]) -> int:
+def _feature_size(backbone: nn.Module, shape: Shape) -> int:
     weight = next(backbone.parameters(), torch.zeros(()))
     with torch.no_grad():
         found = backbone.eval()(torch.zeros(2, *shape, device=weight.device))

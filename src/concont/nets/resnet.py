@@ -16,18 +16,22 @@ class UncountedBatchNorm(nn.BatchNorm2d):
 
 
 class ResNet18(ResNet):  # type: ignore[misc]
-    """ResNet-18 for 32 x 32 images: 3 x 3 stem of stride 1, no max-pool; 8 * width features.
+    """ResNet-18 with a stem for the images' size; 8 * width features.
 
-    torchvision's network but for that.
+    torchvision's network but for that: with the stem `whole`, for 32 x 32 images, 3 x 3 of stride 1
+    and no max-pool; with `half` the same of stride 2; with `quarter` torchvision's own.
     """
 
-    def __init__(self, channels: int, init: str, width: int = 64) -> None:
+    def __init__(self, channels: int, init: str, width: int = 64, stem: str = "whole") -> None:
         super().__init__(BasicBlock, [2, 2, 2, 2], norm_layer=UncountedBatchNorm)
         if width != self.bn1.num_features:
             self._narrow(width)
-        self.conv1 = nn.Conv2d(channels, width, kernel_size=3, padding=1, bias=False)
+        side, stride = (7 if stem == "quarter" else 3), (1 if stem == "whole" else 2)
+        self.conv1 = nn.Conv2d(channels, width, side, stride, padding=side // 2, bias=False)
         nn.init.kaiming_normal_(self.conv1.weight, mode="fan_out", nonlinearity="relu")
-        self.maxpool, self.fc = nn.Identity(), nn.Identity()
+        self.fc = nn.Identity()
+        if stem != "quarter":
+            self.maxpool = nn.Identity()
         if init == "torch":
             for module in self.modules():
                 if isinstance(module, nn.Conv2d):

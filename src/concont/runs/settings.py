@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -31,6 +32,14 @@ DATA_PATHS = ("root", "images", "unlabeled_images", "votes")
 HOW_READ = ("min_votes", "image_size", "fit")
 NOT_RUN = "is code of your own, which is run only if you name it: --method"
 RESNETS, NARROW = ("resnet18", "narrow-resnet18"), ("narrow-resnet18", "small")
+NETWORKS, TIMM, PRETRAINED = (*RESNETS, "small"), "timm:", "pretrained"
+Stem = Literal["auto", "whole", "half", "quarter"]
+PICKLED = (".pth", ".pt", ".bin", ".ckpt", ".pkl", ".tar")
+# Settings that came after the first records: with these values hashes are what they were.
+LATER: dict[str, Plain] = {
+    "model": {"stem": "auto", "weights": None},
+    "optimizer": {"backbone_rate": 1.0},
+}
 NAMED_SOURCES = ("digits", "cifar10", "cifar100", "svhn", "fashion-mnist")
 
 
@@ -67,11 +76,47 @@ class Data:
 class Model:
     """Backbone and heads."""
 
-    name: Literal["resnet18", "narrow-resnet18", "small"] = "resnet18"
+    name: str = "resnet18"  # resnet18, narrow-resnet18, small; or timm:NAME, a model of timm
+    # first layers keep the whole side, a half, a quarter; auto: whole to 48 px, half to 96
+    stem: Stem = setting("auto", only_with={"name": NETWORKS})
     width: AtLeastOne = setting(32, only_with={"name": NARROW})  # channels of the first layer
     init: Literal["he", "torch"] = setting("he", only_with={"name": RESNETS})  # PiCO's or PyTorch's
     hidden: AtLeastOne = 512  # of the projection head
     embedding: AtLeastOne = 64  # D
+    weights: str | None = None  # of a timm model: FILE.safetensors, `pretrained`; None: random
+    weights_digest: str | None = setting(None, only_with={"weights": GIVEN})  # of the file, found
+
+    def __post_init__(self) -> None:
+        if not self.is_timm and self.name not in NETWORKS:
+            close = get_close_matches(self.name, NETWORKS, n=1)
+            meant = f"did you mean {close[0]}?" if close else "there are"
+            known = f"{', '.join(NETWORKS)}, or {TIMM}NAME for a model of timm"
+            raise ValueError(f"no network {self.name!r}; {meant} ({known})")
+        if self.weights is not None:
+            self._refuse_weights(self.weights)
+
+    @property
+    def is_timm(self) -> bool:
+        """Whether the backbone is one of timm's."""
+        return self.name.startswith(TIMM)
+
+    @property
+    def weights_file(self) -> str | None:
+        """Where the weights lie, if they are a file."""
+        return None if self.weights == PRETRAINED else self.weights
+
+    def _refuse_weights(self, weights: str) -> None:
+        suffix = PurePath(weights).suffix
+        if not self.is_timm:
+            raise ValueError(f"weights are for a {TIMM}NAME; {self.name} starts from random ones")
+        if suffix in PICKLED:
+            raise ValueError(
+                f"weights is {weights!r}: to read such a file can run code; convert it once: "
+                "safetensors.torch.save_file(torch.load(FILE, weights_only=True), "
+                "'FILE.safetensors')"
+            )
+        if weights != PRETRAINED and suffix != ".safetensors":
+            raise ValueError(f"weights is {weights!r}; give a FILE.safetensors, or `{PRETRAINED}`")
 
 
 @dataclass(frozen=True)
@@ -87,6 +132,7 @@ class Optimizer:
     nesterov: bool = False  # look ahead along the momentum
     schedule: Literal["cosine", "steps", "halving", "constant"] = "cosine"  # of the rate, as above
     warmup: Fraction = 0.0  # share of the run over which the rate rises from 0
+    backbone_rate: NonNegative = 1.0  # of the backbone, as a multiple of `lr`; 0: it stays as it is
 
     def __post_init__(self) -> None:
         if self.nesterov and self.momentum == 0:
@@ -138,6 +184,10 @@ class UnloadedMethod:
     wants_unlabeled = False
     reads_truth = False
     fully_supervised = False
+
+
+def _without(section: Plain, usual: Plain) -> Plain:
+    return {k: value for k, value in section.items() if k not in usual or usual[k] != value}
 
 
 @dataclass(frozen=True)
@@ -195,6 +245,10 @@ class Settings:
             del plain["data"][name]
         for section, name in self._find_unused():
             plain[section].pop(name, None)
+        if self.model.weights_file is not None:
+            plain["model"]["weights"] = "file"  # whose digest stands beside it
+        for section, usual in LATER.items():
+            plain[section] = _without(plain[section], usual)
         if plain["data"]["source"] not in NAMED_SOURCES:
             plain["data"]["source"] = data_digest
         if plain["data"].pop("candidates") is not None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from concont.types import Count, NonNegative, Share
+from concont.types import Count, Fraction, NonNegative, Share
 
 Operation = Literal[
     "identity",
@@ -40,8 +40,10 @@ class View:
     enhance: Span = (0.1, 1.9)  # factor of color, contrast, brightness, sharpness
     posterize: Span = (4.0, 8.0)  # bits kept
     solarize: Span = (0.0, 256.0)  # values from here on are turned over
-    cutout: Span = (0.0, 0.0)  # side of the grey square in pixels
-    pad: Count = 0  # instead of a crop: moved by up to so many pixels, the border reflected
+    # side of the grey square: up to 1 a share of the shorter side, above 1 in pixels
+    cutout: Span = (0.0, 0.0)
+    # instead of a crop: moved by up to so many pixels, or such a share; the border is reflected
+    pad: Count | Fraction = 0
     jitter: Jitter = (0.0, 0.0, 0.0, 0.0)  # of brightness, contrast, saturation; hue in turns
     jitter_chance: Share = 0.8  # of the images that get jitter
     grey_chance: Share = 0.0  # of the images that lose their colour
@@ -56,9 +58,20 @@ class View:
             raise ValueError(f"crop is {self.crop}; it must be two shares above 0 and up to 1")
         if self.ratio[0] <= 0:
             raise ValueError(f"ratio is {self.ratio}; it must be above 0")
+        if 0 < self.cutout[0] <= 1 < self.cutout[1]:
+            raise ValueError(f"cutout is {self.cutout}; give two shares up to 1, or two in pixels")
         if self.draws and not self.operations:
             raise ValueError("draws needs a list of operations to draw from")
         self._refuse_both()
+
+    def pad_in_pixels(self, side: int) -> int:
+        """How far an image whose shorter side has so many pixels may move."""
+        return self.pad if isinstance(self.pad, int) else round(self.pad * side)
+
+    def cutout_in_pixels(self, side: int) -> Span:
+        """The side of the grey square in an image whose shorter side has so many pixels."""
+        low, high = self.cutout
+        return (low * side, high * side) if high <= 1 else (low, high)
 
     def _refuse_both(self) -> None:
         if self.pad and self.crop != (1, 1):

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from concont.config.recipe_files import read_yaml
@@ -52,6 +52,7 @@ def of_run(folder: RunFolder) -> Record:
         "settings": {
             **settings,
             "data": _without_paths(settings["data"], data),
+            "model": _without_weights_folder(settings["model"]),
             "method": _without_folder(settings["method"]),
         },
         "data_digest": data["digest"],
@@ -127,6 +128,12 @@ def _without_folder(section: dict[str, Any]) -> dict[str, Any]:
     """The settings of the method; one of the user's own is named by its file and class alone."""
     name = section["name"]
     return {**section, "name": code_name(name) if is_reference(name) else name}
+
+
+def _without_weights_folder(section: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the network; a file of weights, whose digest they hold, by name alone."""
+    weights = section.get("weights")
+    return section if weights is None else {**section, "weights": PurePath(weights).name}
 
 
 def _without_command(environment: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from concont.data.problem import Problem
 from concont.data.sources import Labels
 from concont.device import choose_device
 from concont.errors import Interrupted, NonFiniteLoss, UsageError
-from concont.nets.network import build
+from concont.nets.network import Moments, build
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
 from concont.training import checkpoint
@@ -25,7 +25,7 @@ from concont.training.loop import Progress, fit
 from concont.training.predictor import check_inputs_fit
 from concont.training.pseudo_labels import judge_training_rows
 from concont.training.quality import evaluate_probabilities
-from concont.training.recorder import Moments, Recorder
+from concont.training.recorder import Recorder
 from concont.training.state import TrainState
 from concont.training.step import Step
 
@@ -140,7 +140,8 @@ class NetworkPredictor:
         scale = torch.tensor(moments["mean"]), torch.tensor(moments["std"])
         shape = (channels, height, width)
         seed = settings.train.seed
-        network = build(settings.model, shape, len(classes), scale, seed, model)
+        # What the weights were when training began is of no account: these replace them.
+        network = build(settings.model, shape, len(classes), scale, seed, model, load_weights=False)
         prefix = "online."
         own = {k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)}
         try:

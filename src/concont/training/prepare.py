@@ -2,6 +2,9 @@
 
 import logging
 import os
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,15 +17,23 @@ from concont.data.placement import TrainingSet
 from concont.data.problem import Problem, make_problem
 from concont.device import choose_device
 from concont.errors import DataError, UsageError
-from concont.nets.network import Network, build, with_key
+from concont.nets.network import (
+    Network,
+    build,
+    find_moments,
+    refuse_unknown_network,
+    with_key,
+)
+from concont.nets.weights import identify_weights
 from concont.rng import derive, torch_stream
 from concont.runs.folder import RunFolder
-from concont.runs.settings import Settings
+from concont.runs.settings import Optimizer, Settings
 from concont.training import checkpoint, cuda_speed
 from concont.training.evaluate import TestSet
 from concont.training.meter import Meter
 from concont.training.network_run import NetworkRun
 from concont.training.state import TrainState
+from concont.types import Plain
 
 log = logging.getLogger("concont")
 AT_ONCE = 2**22  # pixels that are counted at once
@@ -42,6 +53,11 @@ def prepare(
     """
     train, method = settings.train, settings.network_method
     device = choose_device(train.device)
+    if model is None:
+        refuse_unknown_network(settings.model)
+    saved = checkpoint.load(folder, device) if resumed else None
+    if saved is None and settings.model.weights_digest is None:
+        settings = replace(settings, model=identify_weights(settings.model))
     if cuda_speed.should_compile(settings, device):
         cuda_speed.start_compile_workers()
     dataset = data or load_data(settings.data)
@@ -51,11 +67,14 @@ def prepare(
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.benchmark = not train.deterministic  # the fastest of its algorithms
-    moments = measure_channels(problem)
     height, width, channels = problem.images.shape[1:]
+    moments = measure_channels(problem)
+    if model is None:
+        moments = find_moments(settings.model, channels, moments)
     shape, classes = (channels, height, width), len(problem.classes)
     torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
-    online = build(settings.model, shape, classes, moments, train.seed, model).to(device)
+    fresh = saved is None  # else its weights are those of the checkpoint
+    online = build(settings.model, shape, classes, moments, train.seed, model, fresh).to(device)
     order = Order.of(problem, train, method.partial_rows_first)
     if order.batch_size < train.batch_size:
         log.warning(
@@ -75,7 +94,7 @@ def prepare(
         resumed,
     )
     if resumed:
-        _take_up_checkpoint(run)
+        _take_up_checkpoint(run, saved)
     return run
 
 
@@ -83,14 +102,15 @@ def make_initial_state(settings: Settings, online: Network, candidates: Tensor) 
     """The state of a run before its first step, on the device of the candidate sets (N, C)."""
     method, options, device = settings.network_method, settings.optimizer, candidates.device
     steps = torch.zeros((), dtype=torch.float64, device=device)
+    if options.backbone_rate == 0:
+        online.freeze_backbone()
     nets = with_key(online, method.key_momentum(steps) is not None)
     method_state = method.init_state(candidates, settings.model.embedding)
     return TrainState(
         nets=nets,
         optimizer=torch.optim.SGD(
-            online.parameters(),
-            # a tensor where a captured step has to read it
-            lr=torch.tensor(options.lr, device=device) if device.type == "cuda" else options.lr,
+            group_parameters(online, options, device),
+            lr=_rate_on(device, options.lr),
             fused=device.type == "cuda" or None,
             momentum=options.momentum,
             weight_decay=options.weight_decay,
@@ -101,6 +121,25 @@ def make_initial_state(settings: Settings, online: Network, candidates: Tensor) 
         steps_on_device=steps,
         meter=Meter(device),
     )
+
+
+def group_parameters(
+    network: Network, options: Optimizer, device: torch.device
+) -> Iterable[Tensor] | list[Plain]:
+    """What the optimiser moves: all alike, or the backbone at a multiple of the rate, or not."""
+    if options.backbone_rate == 1:
+        return network.parameters()
+    heads = [*network.classifier.parameters(), *network.projector.parameters()]
+    if options.backbone_rate == 0:
+        return heads
+    rate = _rate_on(device, options.lr * options.backbone_rate)
+    slow: Plain = {"lr": rate, "multiple": options.backbone_rate}
+    return [{"params": list(network.backbone.parameters()), **slow}, {"params": heads}]
+
+
+def _rate_on(device: torch.device, lr: float) -> float | Tensor:
+    """A tensor where a captured step has to read it."""
+    return torch.tensor(lr, device=device) if device.type == "cuda" else lr
 
 
 def measure_channels(problem: Problem) -> tuple[Tensor, Tensor]:
@@ -119,13 +158,12 @@ def measure_channels(problem: Problem) -> tuple[Tensor, Tensor]:
     return torch.tensor(mean, dtype=torch.float32), torch.tensor(std, dtype=torch.float32)
 
 
-def _take_up_checkpoint(run: NetworkRun) -> None:
+def _take_up_checkpoint(run: NetworkRun, saved: dict[str, Any] | None) -> None:
     """Bring a run that was started before to its last checkpoint; without one it stays as new."""
     run.folder.refuse_other_data(run.problem.digest)
-    device = run.data.device
-    saved = checkpoint.load(run.folder, device)
     if saved is None:
         return
+    device = run.data.device
     if saved["device"] != device.type:
         log.warning("resumed on %s what began on %s: not exact", device.type, saved["device"])
     try:
@@ -147,6 +185,6 @@ def _refuse(settings: Settings, problem: Problem) -> None:
     if min(height, width) < SMALLEST:
         raise DataError(f"images are {height} x {width}; the smallest side is {SMALLEST}")
     for kind in ("weak", "strong"):
-        pad = getattr(settings.views, kind).pad
-        if pad >= min(height, width):
-            raise UsageError(f"views.{kind}.pad is {pad}; the images are {height} x {width}")
+        view = getattr(settings.views, kind)
+        if view.pad_in_pixels(min(height, width)) >= min(height, width):
+            raise UsageError(f"views.{kind}.pad is {view.pad}; the images are {height} x {width}")

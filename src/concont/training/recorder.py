@@ -14,6 +14,7 @@ from torch import Tensor
 from concont import version
 from concont.config.resolve import write_yaml
 from concont.data.problem import Problem
+from concont.nets.network import Moments
 from concont.runs.folder import RunFolder, write_whole
 from concont.runs.settings import NAMED_SOURCES, Settings
 from concont.runs.summary import Summary
@@ -35,7 +36,6 @@ COLUMNS = (  # in every line of metrics, null where they do not apply; a method 
     "accuracy_best",
     "accuracy_momentum",
 )
-Moments = tuple[Tensor, Tensor]  # mean and standard deviation of each channel
 
 
 class Recorder:
@@ -171,6 +171,7 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
+        **({"timm": sys.modules["timm"].__version__} if "timm" in sys.modules else {}),
         "platform": platform.platform(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "cpu": read_cpu_name(),

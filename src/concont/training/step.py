@@ -79,12 +79,13 @@ class Step:
         self.clock[1].fill_(epochs)
 
     def set_rate(self, lr: float) -> None:
-        """The learning rate of the next step."""
+        """The learning rate of the next step; the backbone's may be a multiple of it."""
         for group in self.state.optimizer.param_groups:
+            own = lr * group.get("multiple", 1.0)
             if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(lr)  # a captured step reads it from there
+                group["lr"].fill_(own)  # a captured step reads it from there
             else:
-                group["lr"] = lr
+                group["lr"] = own
 
     def render_views(self, images: Tensor, draws: Draws) -> dict[str, Tensor]:
         """The views that the method wants."""
