@@ -88,7 +88,7 @@ class Run:
         given = Data(source=source, root=self.settings.data.root)
         if not holds_image_files(source):
             return given
-        return replace(given, image_size=self.data["shape"][0], fit=self.data.get("fit", "crop"))
+        return replace(given, image_size=self.data["shape"][0], fit=self.data.get("fit", "stretch"))
 
     def _check_labels(self, labels: ArrayLike | None, rows: int) -> sources.Labels:
         if labels is None:

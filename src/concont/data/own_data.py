@@ -64,14 +64,15 @@ def measure_data(data: Data) -> tuple[int, tuple[int, ...], bool] | None:
 def open_table(data: Data) -> ImageTable:
     """The table of these settings: a file, a folder that has one, or votes on a folder's images."""
     source = Path(data.source)
-    images, unlabeled = (path and Path(path) for path in (data.images, data.unlabeled_images))
-    if data.votes is None:
-        return read_images_table(source, images or None, unlabeled or None)
-    if not source.is_dir():
+    if data.votes is not None and not source.is_dir():
         raise UsageError(f"--votes go with a folder of images; {source} is none")
-    from concont.data.votes import table_of_votes
-
-    return table_of_votes(Path(data.votes), source, data.min_votes, unlabeled or None)
+    if data.votes is not None and data.images is not None:
+        raise UsageError("--votes name the images of the folder --data; leave out --images")
+    images, unlabeled, votes = (
+        None if path is None else Path(path)
+        for path in (data.images, data.unlabeled_images, data.votes)
+    )
+    return read_images_table(source, images, unlabeled, votes, data.min_votes)
 
 
 def choose_size(paths: Sequence[str]) -> int:
@@ -103,6 +104,7 @@ def load_table(data: Data, table: ImageTable, report: Report | None = None) -> D
         x_test=found.pixels[n_train:] if len(test) else None,
         classes=table.classes,
         digest=_identify(digest(known), found.contents, size, data.fit, table.classes),
+        fit=data.fit,
         **known,
     )
 

@@ -32,6 +32,7 @@ class Problem:
     digest: str  # of the data
     sets: CandidateSets  # of all rows of the data set, those that are not used among them
     test_candidates: NDArray[np.bool_] | None = None  # (M, C) drawn as the training sets were
+    fit: str | None = None  # how image files were made square; None: the data came as arrays
 
     @property
     def sets_hash(self) -> str:
@@ -66,6 +67,7 @@ def make_problem(data: Dataset, settings: Data) -> Problem:
         digest=data.digest,
         sets=sets,
         test_candidates=_draw_test_sets(test_labels, len(data.classes), settings),
+        fit=data.fit,
     )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from concont.data.image_listing import list_images, normalise_paths, to_mask
 from concont.data.table_files import SUFFIXES, read_cells, trim
 from concont.data.table_problems import Place, Problems, find_nearest, suggest
+from concont.data.votes import choose_candidates, count_votes, make_rows, read_votes
 from concont.errors import DataError, UsageError, printable
 
 IMAGE = ("image", "file_name")  # the second is Hugging Face's name for it
@@ -67,6 +68,21 @@ def read_text(
         if images is not None and not images.is_dir():
             raise UsageError(f"{printable(images)}: no such folder")
         parts = [_read_file(source, images or source.parent, problems)]
+    if unlabeled is not None:
+        parts.append(_read_unlabeled(unlabeled, parts))
+    return _join(parts)
+
+
+def read_vote_text(
+    votes: Path, folder: Path, min_votes: int, unlabeled: Path | None, problems: Problems
+) -> TableText:
+    """The rows that votes on a folder's images make: those that `data from-votes` writes."""
+    found = read_votes(votes, folder, problems)
+    made = make_rows(found, choose_candidates(count_votes(found), min_votes))
+    empty = pa.repeat("", len(made))
+    columns = {name: made[name].combine_chunks() for name in made.column_names}
+    cells = {**dict.fromkeys(COLUMNS, empty), **columns}
+    parts = [_make_part(votes, folder, np.zeros(len(made), np.int64), cells, True)]
     if unlabeled is not None:
         parts.append(_read_unlabeled(unlabeled, parts))
     return _join(parts)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from concont.data.table_check import check_text
 from concont.data.table_problems import Problems, refuse_errors
 from concont.data.table_sets import TableSets
-from concont.data.table_text import TableText, read_text
+from concont.data.table_text import TableText, read_text, read_vote_text
 from concont.errors import DataError, printable
 
 log = logging.getLogger("concont")
@@ -51,15 +51,23 @@ class ImageTable:
 
 
 def read_images_table(
-    source: Path, images: Path | None = None, unlabeled: Path | None = None
+    source: Path,
+    images: Path | None = None,
+    unlabeled: Path | None = None,
+    votes: Path | None = None,
+    min_votes: int = 1,
 ) -> ImageTable:
     """Read a table (`.csv`, `.parquet`) or an imagefolder; a DataError tells what is wrong.
 
     images: the folder that the table's paths start from, by default its own. unlabeled: a folder
     of further images without labels; those that are in the table, too, are not taken twice.
+    votes: a file of votes on the images of the folder `source`, in place of a table.
     """
     problems = Problems()
-    text = read_text(source, images, unlabeled, problems)
+    if votes is None:
+        text = read_text(source, images, unlabeled, problems)
+    else:
+        text = read_vote_text(votes, source, min_votes, unlabeled, problems)
     sets, _ = check_text(text, problems)
     refuse_errors(problems, ", which `concont data check` lists")
     if problems.count("warning"):

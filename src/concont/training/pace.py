@@ -148,13 +148,14 @@ def _time_evaluation(run: NetworkRun) -> float:
     """Seconds of an evaluation of every network, from a part of the images."""
     if run.test is None:
         return 0.0
-    probe = run.test.images[: PROBED[run.data.device.type]]
+    images = run.test.images
+    probe = next(iter(images.split(PROBED[run.data.device.type])))
     networks = run.state.nets.modules.values()
     began = time.perf_counter()
     for network in networks:
         predict_proba(network, probe)
     _wait_for(run.data.device)
-    return (time.perf_counter() - began) * len(run.test.images) / len(probe)
+    return (time.perf_counter() - began) * images.shape[0] / len(probe)
 
 
 def _wait_for(device: torch.device) -> None:
