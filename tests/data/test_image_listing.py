@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from concont.data.image_listing import find_leaving, list_images, look_up, normalise_paths
+from concont.data.image_listing import find_leaving, list_image_names, look_up, normalise_paths
 from concont.errors import DataError, UsageError
 
 
@@ -18,16 +18,25 @@ def photos(tmp_path):
 
 
 def test_images_are_listed_below_a_folder_by_their_ending(photos):
-    assert list_images(photos).to_pylist() == ["a.png", "b.JPG", "deep/er/c.jpeg"]
+    assert list_image_names(photos).to_pylist() == ["a.png", "b.JPG", "deep/er/c.jpeg"]
     with pytest.raises(UsageError, match="nowhere: no such folder"):
-        list_images(photos / "nowhere")
+        list_image_names(photos / "nowhere")
+
+
+def test_a_listed_link_that_leads_away_is_refused(photos, tmp_path):
+    (photos / "near.png").symlink_to("a.png")
+    assert "near.png" in list_image_names(photos).to_pylist()
+    (tmp_path / "s.png").write_bytes(b"x")
+    (photos / "deep" / "far.png").symlink_to(tmp_path / "s.png")
+    with pytest.raises(DataError, match=r"deep/far.png: a link that leaves the image folder"):
+        list_image_names(photos)
 
 
 def test_a_name_that_no_table_can_hold_is_refused_when_it_is_an_images(photos):
     with open(os.fsencode(photos) + b"/\xff.png", "wb"):
         pass
     with pytest.raises(DataError, match=r"\\udcff.png: the file's name is no UTF-8"):
-        list_images(photos)
+        list_image_names(photos)
     there, _ = look_up(pa.array(["a.png"]), photos)  # but it harms nobody else
     assert there.tolist() == [True]
 

@@ -199,3 +199,17 @@ def test_an_existing_file_is_never_written_over_by_accident(tmp_path):
     ]:
         with pytest.raises(UsageError, match=message):
             refuse_output(path, votes, overwrite)
+
+
+def test_votes_on_an_image_that_a_link_leads_away_from_are_refused(tmp_path):
+    make_images(tmp_path / "photos", ["0.png"])
+    make_images(tmp_path / "secret", ["s.png"])
+    (tmp_path / "photos" / "s.png").symlink_to(tmp_path / "secret" / "s.png")
+    path = write_csv(tmp_path / "v.csv", [("0.png", "A", "cat"), ("s.png", "A", "dog")], LONG)
+    with pytest.raises(DataError, match=r"photos/s.png: a link that leaves the image folder"):
+        read_votes(path, tmp_path / "photos", Problems())
+    (tmp_path / "photos" / "s.png").unlink()
+    (tmp_path / "photos" / "out").symlink_to(tmp_path / "secret")
+    write_csv(path, [("0.png", "A", "cat"), ("out/s.png", "A", "dog")], LONG)
+    with pytest.raises(DataError, match=r"v.csv row 3: out/s.png leaves the image folder"):
+        read_votes(path, tmp_path / "photos", Problems())

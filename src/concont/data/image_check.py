@@ -56,7 +56,7 @@ def read_states(
 ) -> list[ImageState]:
     """Read all files; progress: told how many more have been read."""
     chunks = [paths[k : k + AT_ONCE] for k in range(0, len(paths), AT_ONCE)]
-    n_workers = min(len(chunks), os.cpu_count() or 1)
+    n_workers = min(len(chunks), _count_cores())
     states: list[ImageState] = []
     if n_workers <= 1:
         for chunk in chunks:
@@ -74,6 +74,13 @@ def read_states(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return states
+
+
+def _count_cores() -> int:
+    """Those that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _leave_interrupts() -> None:

@@ -18,15 +18,16 @@ LONGEST = 4096  # letters of a path
 LEAVING = r"^/|^[A-Za-z]:[\\/]|^\\\\|(^|[/\\])\.\.([/\\]|$)"
 
 
-def list_images(folder: Path) -> Any:
+def list_image_names(folder: Path) -> Any:
     """The images in a folder and below it, as an Arrow array of paths relative to it, sorted.
 
-    Known by their ending. What is hidden is left out, and so are links to other folders.
+    Known by their ending. What is hidden is left out, and so are links to folders; a link to a
+    file outside the folder is refused.
     """
     if not folder.is_dir():
         raise UsageError(f"{printable(folder)}: no such folder")
     endings = tuple(_image_endings())
-    found = sorted(name for name in _walk(folder, "") if name.lower().endswith(endings))
+    found = sorted(_walk(folder, "", endings, os.path.realpath(folder)))
     try:
         return pa.array(found, pa.string())
     except UnicodeEncodeError:
@@ -75,14 +76,16 @@ def _image_endings() -> set[str]:
     return {ending for ending, name in known if name in Image.OPEN and name not in unread}
 
 
-def _walk(folder: Path, under: str) -> Iterator[str]:
+def _walk(folder: Path, under: str, endings: tuple[str, ...], real_root: str) -> Iterator[str]:
     with os.scandir(folder / under) as entries:
         for entry in entries:
             if entry.name.startswith("."):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from _walk(folder, f"{under}{entry.name}/")
-            elif entry.is_file():
+                yield from _walk(folder, f"{under}{entry.name}/", endings, real_root)
+            elif entry.name.lower().endswith(endings) and entry.is_file():
+                if entry.is_symlink() and not _is_inside(entry.path, real_root):
+                    raise DataError(f"{printable(entry.path)}: a link that leaves the image folder")
                 yield under + entry.name
 
 

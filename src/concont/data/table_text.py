@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from concont.data.image_listing import list_images, normalise_paths, to_mask
+from concont.data.image_listing import list_image_names, normalise_paths, to_mask
 from concont.data.table_files import SUFFIXES, read_cells, trim
 from concont.data.table_problems import Place, Problems, find_nearest, suggest
 from concont.data.votes import choose_candidates, count_votes, make_rows, read_votes
@@ -143,7 +143,7 @@ def _read_split(folder: Path, problems: Problems, split: str | None) -> TableTex
     metadata = _find_metadata(folder)
     if metadata is not None:
         return _read_file(metadata, folder, problems, split)
-    image = list_images(folder)
+    image = list_image_names(folder)
     label = pc.replace_substring_regex(image, r"/?[^/]*$", "")
     label = pc.replace_substring_regex(label, r"/.*$", "")
     loose = np.flatnonzero(to_mask(pc.equal(label, "")))
@@ -169,7 +169,7 @@ def _find_metadata(folder: Path) -> Path | None:
 
 def _read_unlabeled(folder: Path, parts: list[TableText]) -> TableText:
     """The images of a folder that are in no row of the other parts."""
-    image = list_images(folder)
+    image = list_image_names(folder)
     named = pa.concat_arrays([_join_path(part.roots[0], part.cells["image"]) for part in parts])
     image = image.filter(pc.invert(pc.is_in(_join_path(folder, image), value_set=named)))
     empty = pa.repeat("", len(image))

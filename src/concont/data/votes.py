@@ -12,7 +12,13 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from concont.data.image_listing import find_leaving, list_images, look_up, normalise_paths, to_mask
+from concont.data.image_listing import (
+    find_leaving,
+    list_image_names,
+    look_up,
+    normalise_paths,
+    to_mask,
+)
 from concont.data.table_files import SUFFIXES, Cells, read_cells, trim
 from concont.data.table_problems import Problems, refuse_errors, suggest
 from concont.data.table_sets import Integers, sort_classes
@@ -59,7 +65,7 @@ def read_votes(path: Path, folder: Path, problems: Problems) -> Votes:
     The file has columns image, annotator and label, or image and one column an annotator. What is
     odd without being wrong is added to the problems as a warning.
     """
-    listed = list_images(folder)
+    listed = list_image_names(folder)
     cells = read_cells(path)
     for row, message in cells.misfits:
         problems.add("error", "cells", (path, row), message)
