@@ -4,15 +4,12 @@ import hashlib
 import multiprocessing
 import os
 import signal
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from pathlib import Path
 
-from PIL import Image
-
+from concont.data.image_files import verify_image
 from concont.errors import DataError, printable
 
 AT_ONCE = 64  # images that a process is given at a time; as few are read without one
@@ -26,19 +23,6 @@ class ImageState:
     digest: str  # of its content; empty where it could not be read
 
 
-def verify_image(path: Path) -> str | None:
-    """Why an image cannot be decoded; None where it can."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path) as image:
-                image.load()
-    except Exception as error:  # Pillow raises errors of every kind on a damaged file
-        return " ".join(str(error).split()) or type(error).__name__
-    return None
-
-
 def read_state(path: str) -> ImageState:
     """Read one file."""
     try:
@@ -48,7 +32,7 @@ def read_state(path: str) -> ImageState:
                 return ImageState("the file is empty", "")
     except OSError as error:
         return ImageState(error.strerror or type(error).__name__, "")
-    return ImageState(verify_image(Path(path)), digest)
+    return ImageState(verify_image(path), digest)
 
 
 def read_states(

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from PIL import Image
 
+from concont.data.image_files import SUFFIXES
 from concont.errors import DataError, UsageError, printable
 
 LONGEST = 4096  # letters of a path
@@ -26,7 +26,7 @@ def list_image_names(folder: Path) -> Any:
     """
     if not folder.is_dir():
         raise UsageError(f"{printable(folder)}: no such folder")
-    endings = tuple(_image_endings())
+    endings = tuple(SUFFIXES)
     found = sorted(_walk(folder, "", endings, os.path.realpath(folder)))
     try:
         return pa.array(found, pa.string())
@@ -66,14 +66,6 @@ def look_up(images: Any, root: Path) -> tuple[NDArray[np.bool_], NDArray[np.bool
 def to_mask(booleans: Any) -> NDArray[np.bool_]:
     """An Arrow array of booleans without nulls as NumPy's."""
     return np.asarray(booleans.to_numpy(zero_copy_only=False), dtype=np.bool_)
-
-
-def _image_endings() -> set[str]:
-    """As Pillow knows them, but for those it cannot read or hands to another program."""
-    Image.init()
-    unread = {"BUFR", "EPS", "GRIB", "HDF5", "MPEG", "PDF", "WMF"}
-    known = Image.registered_extensions().items()
-    return {ending for ending, name in known if name in Image.OPEN and name not in unread}
 
 
 def _walk(folder: Path, under: str, endings: tuple[str, ...], real_root: str) -> Iterator[str]:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from concont.data.image_listing import list_image_names, normalise_paths, to_mask
 from concont.data.table_files import SUFFIXES, read_cells, trim
 from concont.data.table_problems import Place, Problems, find_nearest, suggest
-from concont.data.votes import choose_candidates, count_votes, make_rows, read_votes
 from concont.errors import DataError, UsageError, printable
 
 IMAGE = ("image", "file_name")  # the second is Hugging Face's name for it
@@ -69,23 +68,8 @@ def read_text(
             raise UsageError(f"{printable(images)}: no such folder")
         parts = [_read_file(source, images or source.parent, problems)]
     if unlabeled is not None:
-        parts.append(_read_unlabeled(unlabeled, parts))
-    return _join(parts)
-
-
-def read_vote_text(
-    votes: Path, folder: Path, min_votes: int, unlabeled: Path | None, problems: Problems
-) -> TableText:
-    """The rows that votes on a folder's images make: those that `data from-votes` writes."""
-    found = read_votes(votes, folder, problems)
-    made = make_rows(found, choose_candidates(count_votes(found), min_votes))
-    empty = pa.repeat("", len(made))
-    columns = {name: made[name].combine_chunks() for name in made.column_names}
-    cells = {**dict.fromkeys(COLUMNS, empty), **columns}
-    parts = [_make_part(votes, folder, np.zeros(len(made), np.int64), cells, True)]
-    if unlabeled is not None:
-        parts.append(_read_unlabeled(unlabeled, parts))
-    return _join(parts)
+        parts.append(read_unlabeled(unlabeled, parts))
+    return join_parts(parts)
 
 
 def _read_file(path: Path, root: Path, problems: Problems, split: str | None = None) -> TableText:
@@ -101,7 +85,7 @@ def _read_file(path: Path, root: Path, problems: Problems, split: str | None = N
         columns["split"] = pa.repeat(split, len(cells))
     image = next((cells.columns[name] for name in IMAGE if name in cells.columns), empty)
     columns["image"] = normalise_paths(image)
-    return _make_part(path, root, cells.rows, columns, "votes" in cells.columns)
+    return make_part(path, root, cells.rows, columns, "votes" in cells.columns)
 
 
 def _check_columns(path: Path, names: Sequence[str], problems: Problems) -> None:
@@ -155,7 +139,7 @@ def _read_split(folder: Path, problems: Problems, split: str | None) -> TableTex
     columns = {"image": image, "label": label, "candidates": label}
     columns["split"] = pa.repeat(split or "", len(image))
     columns["votes"] = pa.repeat("", len(image))
-    part = _make_part(folder, folder, np.zeros(len(image), np.int64), columns, False)
+    part = make_part(folder, folder, np.zeros(len(image), np.int64), columns, False)
     problems.add_rows("error", "folder", loose, part.place, lambda _: "lies in no class's folder")
     return part
 
@@ -167,14 +151,14 @@ def _find_metadata(folder: Path) -> Path | None:
     return found[0] if found else None
 
 
-def _read_unlabeled(folder: Path, parts: list[TableText]) -> TableText:
+def read_unlabeled(folder: Path, parts: list[TableText]) -> TableText:
     """The images of a folder that are in no row of the other parts."""
     image = list_image_names(folder)
     named = pa.concat_arrays([_join_path(part.roots[0], part.cells["image"]) for part in parts])
     image = image.filter(pc.invert(pc.is_in(_join_path(folder, image), value_set=named)))
     empty = pa.repeat("", len(image))
     columns = {"image": image, **dict.fromkeys(COLUMNS, empty)}
-    return _make_part(folder, folder, np.zeros(len(image), np.int64), columns, False)
+    return make_part(folder, folder, np.zeros(len(image), np.int64), columns, False)
 
 
 def _join_path(folder: Path, image: Any) -> Any:
@@ -182,14 +166,16 @@ def _join_path(folder: Path, image: Any) -> Any:
     return pc.binary_join_element_wise(start, image.cast(pa.binary()), b"/")
 
 
-def _make_part(
+def make_part(
     path: Path, root: Path, rows: NDArray[np.int64], cells: dict[str, Any], has_votes: bool
 ) -> TableText:
+    """The rows of one file or folder, whose images lie under one root."""
     first = np.zeros(len(rows), np.int32)
     return TableText((root,), first, (path,), first, rows, cells, has_votes)
 
 
-def _join(parts: list[TableText]) -> TableText:
+def join_parts(parts: list[TableText]) -> TableText:
+    """The rows of all, one after the other."""
     if len(parts) == 1:
         return parts[0]
     lengths = [len(part) for part in parts]

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from concont.data.table_check import check_text
 from concont.data.table_problems import Problems, refuse_errors
 from concont.data.table_sets import TableSets
-from concont.data.table_text import TableText, read_text, read_vote_text
+from concont.data.table_text import TableText, read_text
+from concont.data.vote_table import read_vote_text
 from concont.errors import DataError, printable
 
 log = logging.getLogger("concont")
