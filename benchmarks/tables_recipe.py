@@ -1,8 +1,13 @@
 """The tables of runs towards a strong recipe."""
 
+from statistics import mean
 from typing import Any
 
-from tables_common import Rows, percent, record, table
+from tables_common import DATA, Rows, percent, record, spread, table
+
+from concont.paper.tables import published
+
+COMPARED = ("table1", "table2", "table3")  # the others take ConCont apart
 
 
 def arms() -> dict[str, Any]:
@@ -24,4 +29,39 @@ def strong_search() -> Rows:
         last = arm["lines"][-1]
         words = "nothing: the start" if name == "start" else name
         rows.append([words, *(percent(last[key]) for key in columns.values())])
+    return rows
+
+
+def best_of_the_paper(data: str, labeled: float, q: float) -> tuple[float, str]:
+    """The highest published accuracy of a cell, in percent, and the row that has it."""
+    return max(
+        (cell.mean, cell.method)
+        for cell in published()
+        if (cell.data, cell.labeled, cell.q) == (data, labeled, q)
+        and cell.table in COMPARED
+        and cell.mean is not None
+    )
+
+
+@table
+def strong_cells() -> Rows:
+    """The cells of the paper's tables that were measured with the strong recipe."""
+    runs: dict[tuple[str, float, float], list[Any]] = {}
+    for run in record("ledger"):
+        if run["recipe"].endswith("-strong") and run["evaluated_on"] == "test":
+            runs.setdefault((run["data"], run["labeled"], run["ambiguity"]), []).append(run)
+    rows = [["cell", "the paper's best row", "strong", "seeds", "epochs", "seconds"]]
+    for (data, labeled, q), found in sorted(runs.items()):
+        best, name = best_of_the_paper(data, labeled, q)
+        (epochs,) = {run["epochs"] for run in found}
+        rows.append(
+            [
+                f"{DATA[data]}, {labeled:.0%}, q = {q}",
+                f"{best:.2f} ({name})",
+                f"**{spread([run['accuracy_last'] for run in found])}**",
+                str(len(found)),
+                str(epochs),
+                f"{mean(run['seconds'] for run in found):.0f}",
+            ]
+        )
     return rows

@@ -12,15 +12,29 @@ from concont.cli.app import app, console
 def demo(
     seed: Annotated[int, typer.Option(help="Seeds data and training.")] = 1,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the three runs; by default under runs/.")
+        Path | None, typer.Option(help="Folder for all that it makes; by default under runs/.")
     ] = None,
+    votes: Annotated[
+        bool,
+        typer.Option("--votes", help="From image files and votes to predictions, step by step."),
+    ] = False,
 ) -> None:
-    """ConCont on scikit-learn's digits beside two ways without unlabelled images; two minutes."""
-    from concont.cli.demo_run import compare_systems
+    """ConCont on scikit-learn's digits beside two ways without unlabelled images; two minutes.
+
+    With --votes: the digits as image files, three annotators who err, and each command on the way
+    to a classifier, printed and run.
+    """
     from concont.runs.folder import RunFolder
     from concont.signals import stop_requests
 
     folder = RunFolder(out) if out else RunFolder.dated("demo")
     folder.refuse_if_used("choose another --out")
+    if votes:
+        from concont.cli.demo_votes import walk
+
+        walk(seed, folder.path, console())
+        return
+    from concont.cli.demo_run import compare_systems
+
     with stop_requests() as stop:
         compare_systems(seed, folder.path, console(), stop)
