@@ -73,7 +73,9 @@ class Run:
         if source is None:
             problem = make_problem(sources.load(own.source, own.root), own)
             RunFolder(self.path).refuse_other_data(problem.digest)
-            return problem.test_images, problem.test_labels, problem.evaluated_on
+            held = problem.test_images
+            inputs = None if held is None else np.asarray(held)
+            return inputs, problem.test_labels, problem.evaluated_on
         other = sources.load(str(source), own.root)
         if other.classes != self.classes:
             raise DataError(f"{source} has other classes than the run: {other.classes}")

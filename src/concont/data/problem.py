@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concont.data.candidate_file import CandidateSets, read_candidate_sets
+from concont.data.mapped_arrays import RowsOf, choose_rows
 from concont.data.sources import UNKNOWN, Dataset, Inputs, Labels
 from concont.errors import DataError, UsageError
 from concont.rng import frozen_stream
@@ -21,10 +22,10 @@ class Problem:
     """What a run learns from and is measured on; rows are those of the data set."""
 
     rows: NDArray[np.int64]  # (N,) which training images these are
-    images: Inputs  # (N, H, W, channels), or features (N, D)
+    images: Inputs | RowsOf  # (N, H, W, channels), or features (N, D)
     candidates: NDArray[np.bool_]  # (N, C); all True = unlabelled
     truth: Labels  # (N,) for logging and declared bounds alone
-    test_images: Inputs | None
+    test_images: Inputs | RowsOf | None
     test_labels: Labels | None
     evaluated_on: str | None  # "test", "holdout", or None: nothing to measure on
     classes: tuple[str, ...]
@@ -55,10 +56,10 @@ def make_problem(data: Dataset, settings: Data) -> Problem:
     test_labels = data.y_train[held] if len(held) else data.y_test
     return Problem(
         rows=rows,
-        images=data.x_train if len(rows) == len(data.x_train) else data.x_train[rows],
+        images=choose_rows(data.x_train, rows),
         candidates=candidates[rows],
         truth=data.y_train[rows],
-        test_images=data.x_train[held] if len(held) else data.x_test,
+        test_images=choose_rows(data.x_train, held) if len(held) else data.x_test,
         test_labels=test_labels,
         evaluated_on="holdout" if len(held) else ("test" if on_test else None),
         classes=data.classes,

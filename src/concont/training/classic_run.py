@@ -68,9 +68,9 @@ class ClassicRun:
         """Fit and record; returns the one line of metrics."""
         problem, device, size = self.problem, self.settings.train.device, self.options.size
         times = [time.perf_counter()]
-        rows = compute_features(problem.images, size, device)
+        rows = compute_features(np.asarray(problem.images), size, device)
         held = problem.test_images
-        tests = None if held is None else compute_features(held, size, device)
+        tests = None if held is None else compute_features(np.asarray(held), size, device)
         times.append(time.perf_counter())
         classifier = self.options.make_classifier(device, self.settings.train.seed)
         with _in_plain_words(self.options.name):
