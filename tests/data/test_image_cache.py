@@ -193,7 +193,7 @@ def test_progress_is_told(load, paths):
 
 def test_a_full_disk_is_told_before_the_work(load, paths, place, touched, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda _: shutil._ntuple_diskusage(10, 9, 1))
-    with pytest.raises(DataError, match="cache .*cache cannot be written: 0.0 GB of images do not"):
+    with pytest.raises(DataError, match="cache .*cache cannot be written: 0 MB of images do not"):
         load(paths)
     assert touched[0] == []
 

@@ -118,7 +118,7 @@ def _refuse_unreadable(results: Sequence[Decoded], names: Sequence[str]) -> None
 def _refuse_if_full(place: Path, needed: int) -> None:
     """Say so before the work rather than in the midst of it."""
     if shutil.disk_usage(place).free < needed:
-        raise OSError(errno.ENOSPC, f"{needed / 1e9:.1f} GB of images do not fit on the disk")
+        raise OSError(errno.ENOSPC, f"{needed / 1e6:,.0f} MB of images do not fit on the disk")
 
 
 @contextmanager
