@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor, nn
 
 from concont.data import sources
@@ -149,8 +150,10 @@ def measure_channels(problem: Problem) -> tuple[Tensor, Tensor]:
     counts = np.zeros((channels, 256), dtype=np.int64)
     rows = max(1, AT_ONCE * channels // images[0].size)
     for start in range(0, len(images), rows):
-        pixels = images[start : start + rows].reshape(-1, channels)
-        counts += np.stack([np.bincount(channel, minlength=256) for channel in pixels.T])
+        part = images[start : start + rows]
+        planes = np.ascontiguousarray(np.moveaxis(part, -1, 0)).reshape(channels, len(part), -1)
+        # Pillow counts bytes several times faster than numpy, which widens them first.
+        counts += np.array([Image.fromarray(plane).histogram() for plane in planes])
     values, total = np.arange(256) / 255, counts[0].sum()
     mean = counts @ values / total
     variance = counts @ values**2 / total - mean**2
