@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 import torch
 
+from pictures import save_image
+
 # How long an example takes depends on the machine; what it computes does not.
 hypothesis.settings.register_profile("here", deadline=None, max_examples=40)
 hypothesis.settings.load_profile("here")
@@ -50,3 +52,11 @@ def toy_config():
         "optimizer": {"lr": 0.05},
         "train": {"epochs": 3, "batch_size": 16, "device": "cpu", "checkpoint_every": 0},
     }
+
+
+@pytest.fixture
+def save(tmp_path):
+    """Save an array or an image under a name in a folder `images`; returns its path."""
+    return lambda name, content, **options: save_image(
+        tmp_path / "images" / name, content, **options
+    )

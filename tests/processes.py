@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from concont.classic import features
+from concont.data.image_cache import load_images
+from concont.data.image_files import read_image
 from concont.runs.folder import write_whole
 
 # One thread each: bit for bit the same whatever the number of cores.
@@ -102,6 +104,18 @@ def fill_gist_cache(barrier, folder, images):
 
     np.save, features.log.warning = save_and_wait, pytest.fail
     features.compute_features(images, 16, "cpu")
+
+
+def fill_image_cache(barrier, paths, size, folder):
+    """Load images; both processes have decoded all of them before either keeps them."""
+
+    def wait_at_the_end(done, total):
+        if done == total:
+            barrier.wait(SECONDS)
+
+    images = load_images(paths, size, 3, "crop", folder, wait_at_the_end)
+    for path, pixels in zip(paths, images.pixels, strict=True):
+        assert np.array_equal(pixels, read_image(path, size, 3, "crop"))
 
 
 def _main(words, cwd, out, err):

@@ -292,3 +292,25 @@ def test_thresholds_take_labels_from_the_device():
     thresholds = AdaptiveThresholds(2, 0.8, 0.5, 0.95, 1.0)
     thresholds.update(torch.tensor([0, 0], device=GPU), torch.tensor([True, True], device=GPU))
     assert thresholds.values.tolist() == pytest.approx([0.95, 0.5])
+
+
+def test_a_timed_run_ends_as_an_untimed_one(tmp_path):
+    """Compiled and captured: what was timed is captured once, and goes on from the start."""
+    from concont.training.pace import measure_pace
+
+    ends = []
+    for timed in (False, True):
+        flags = {"train": {"epochs": 2, "device": "cuda", "batch_size": 64}}
+        ready = prepare(resolve(flags, "digits"), RunFolder(tmp_path / str(timed)))
+        if timed:
+            ready, pace = measure_pace(ready)
+            assert 0 < pace.step < 1
+            assert ready.state.step == 0
+        for _ in ready.execute():
+            pass
+        state = ready.state
+        assert state.step == ready.total_steps == int(state.steps_on_device)
+        ends.append((ready.folder.metrics()[-1], online_weights(ready)))
+    (plain, first), (timed, second) = ends
+    assert timed["loss"] == pytest.approx(plain["loss"], rel=0.05)  # a GPU's sums differ in order
+    assert torch.nn.functional.cosine_similarity(first, second, dim=0) > 0.99

@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
+from concont.config.own_data import OwnData
 from concont.config.resolve import read_settings, resolve
 from concont.config.validate import get_section
 from concont.data import sources
+from concont.data.own_data import holds_image_files, load_data
 from concont.data.problem import make_problem
 from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder
-from concont.runs.settings import Settings
+from concont.runs.settings import Data, Settings
 from concont.runs.summary import Summary
 from concont.training.predictor import Predictor, check_inputs_fit
 from concont.training.trainers import trainer_of
@@ -71,13 +73,22 @@ class Run:
         if source is None and not own.source:
             raise UsageError("the run learned from arrays; give some: evaluate(images, labels)")
         if source is None:
-            problem = make_problem(sources.load(own.source, own.root), own)
+            problem = make_problem(load_data(own), own)
             RunFolder(self.path).refuse_other_data(problem.digest)
-            return problem.test_images, problem.test_labels, problem.evaluated_on
-        other = sources.load(str(source), own.root)
+            held = problem.test_images
+            inputs = None if held is None else np.asarray(held)
+            return inputs, problem.test_labels, problem.evaluated_on
+        other = load_data(self._as_trained(str(source)))
         if other.classes != self.classes:
             raise DataError(f"{source} has other classes than the run: {other.classes}")
         return other.x_test, other.y_test, "test"
+
+    def _as_trained(self, source: str) -> Data:
+        """Another source, read as the run's own was."""
+        given = Data(source=source, root=self.settings.data.root)
+        if not holds_image_files(source):
+            return given
+        return replace(given, image_size=self.data["shape"][0], fit=self.data.get("fit", "stretch"))
 
     def _check_labels(self, labels: ArrayLike | None, rows: int) -> sources.Labels:
         if labels is None:
@@ -125,6 +136,7 @@ def train(
     >>> concont.train(config, out="first").summary["steps"]
     22
     """
+    own = None if data is None else sources.from_arrays(data)
     if isinstance(config, str):
         settings = resolve({}, recipe=config)
     elif isinstance(config, Settings):
@@ -132,10 +144,10 @@ def train(
     else:
         plain = dict(config)
         code = get_section(plain, "method").get("name")  # a caller may name code to run
-        settings = resolve(plain, recipe=plain.pop("recipe", None), code=code)
+        like = None if own is None else OwnData(len(own.x_train), own.x_train.shape[1:])
+        settings = resolve(plain, recipe=plain.pop("recipe", None), code=code, own=like)
     folder = RunFolder(out) if out is not None else RunFolder.dated(settings.method.name)
     folder.refuse_if_used()
-    own = None if data is None else sources.from_arrays(data)
     if own is not None:  # known by its content, whatever recipe it is trained with
         settings = replace(settings, data=replace(settings.data, source="", root=None))
     for _ in trainer_of(settings).prepare(settings, folder, own, model).execute():

@@ -23,3 +23,8 @@ class NonFiniteLoss(ConcontError):
 
 class Interrupted(ConcontError):
     """The user or the system asked the run to stop; it can be resumed."""
+
+
+def printable(text: object) -> str:
+    """Text on one line without control characters, whatever a file or a class is called."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(text))

@@ -18,6 +18,18 @@ def test_json_holds_the_figures_and_none_of_a_way_left_out():
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     assert (figures["device"], figures["batch"], figures["plain_step_ms"]) == ("cpu", 16, None)
+    assert figures["busy"] is None
+
+
+@pytest.mark.slow
+def test_of_given_images_it_says_how_busy_the_device_is(toy_npz, capsys):
+    app(["bench", "--data", str(toy_npz), *SMALL], standalone_mode=False)
+    text = capsys.readouterr().out
+    assert "busy " in text
+    app(["bench", "--data", str(toy_npz), *SMALL, "--json"], standalone_mode=False)
+    figures = json.loads(capsys.readouterr().out)
+    assert 0 < figures["busy"] <= 1
+    assert (figures["image_size"], figures["batch"]) == (8, 16)
 
 
 @pytest.mark.slow
@@ -83,6 +95,8 @@ def test_numbers_out_of_range_are_refused(words, capsys):
         (("--method", "sspl"), "sspl trains no network"),
         (("--methods", "pico, sspl"), "no method 'sspl'; there are concont, dpll, "),
         (("--methods", "pico", "--method", "lws"), "leave out --method, "),
+        (("--data", "x.npz", "--scaling"), "--data stands alone"),
+        (("--data", "x.npz"), "x.npz: no such file"),
         (("--methods", "pico", "--scaling"), "leave out --method, --scaling"),
         (("--methods", "pico", "--run", "nowhere"), "leave out --method, --scaling and --run"),
     ],

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from concont.data import mapped_arrays
-from concont.data.mapped_arrays import find_mapped_file, read_ahead, read_arrays
+from concont.data.mapped_arrays import (
+    RowsOf,
+    choose_rows,
+    find_mapped_file,
+    gather_rows,
+    read_ahead,
+    read_arrays,
+)
 from concont.data.sources import digest, load, read_npz
 from concont.errors import DataError
 
@@ -131,7 +138,7 @@ def test_rows_are_asked_for_by_whole_pages(tmp_path):
     with open(path, "rb") as file:
         held = Recorder(file.fileno(), 0, access=mmap.ACCESS_READ)
     array = np.ndarray(shape, np.uint8, held, offset)
-    read_ahead(array, [49, 0, 7])
+    read_ahead(array, np.array([49, 0, 7]))
     for row, part in zip([49, 0, 7], held.asked, strict=True):
         assert part.start % mmap.PAGESIZE == 0
         assert held[part].endswith(array[row].tobytes())
@@ -140,4 +147,35 @@ def test_rows_are_asked_for_by_whole_pages(tmp_path):
 
 def test_reading_ahead_leaves_an_array_in_memory_alone(toy_arrays):
     assert find_mapped_file(toy_arrays["x_train"]) is None
-    read_ahead(toy_arrays["x_train"], [0, 1])
+    read_ahead(toy_arrays["x_train"], np.array([0, 1]))
+
+
+def test_rows_of_an_array_are_those_rows():
+    array, rows = np.arange(60, dtype=np.uint8).reshape(10, 2, 3), np.array([1, 4, 5, 9])
+    view, copy = RowsOf(array, rows), array[rows]
+    assert (len(view), view.shape, view.ndim) == (4, (4, 2, 3), 3)
+    assert (view.dtype, view.nbytes) == (copy.dtype, copy.nbytes)
+    for which in (2, -1, slice(1, 3), slice(None), np.array([3, 0, 0])):
+        assert np.array_equal(view[which], copy[which])
+    assert np.array_equal(np.asarray(view), copy)
+    assert np.asarray(view, dtype=float).dtype == float
+    out = np.empty((2, 2, 3), np.uint8)
+    for source in (view, copy):
+        gather_rows(source, np.array([3, 1]), out)
+        assert np.array_equal(out, copy[[3, 1]])
+
+
+def test_rows_are_copied_of_what_is_in_memory_and_chosen_of_a_mapped_file(toy_npz):
+    mapped = read_arrays(toy_npz)["x_train"]
+    rows, all_rows = np.array([1, 4, 9]), np.arange(40)
+    assert choose_rows(mapped, all_rows) is mapped
+    chosen = choose_rows(mapped, rows)
+    assert isinstance(chosen, RowsOf)
+    assert chosen.array is mapped
+    assert find_mapped_file(chosen) is find_mapped_file(mapped)
+    again = choose_rows(chosen, np.array([0, 2]))
+    assert again.array is mapped
+    assert again.rows.tolist() == [1, 9]
+    copy = choose_rows(np.array(mapped), rows)
+    assert isinstance(copy, np.ndarray)
+    assert np.array_equal(copy, np.asarray(chosen))

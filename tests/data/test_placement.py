@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from concont.data.mapped_arrays import RowsOf
 from concont.data.placement import Resident, Streamed, TrainingSet, place_images, to_images
 from concont.data.problem import make_problem
 from concont.data.sources import from_arrays, read_npz
@@ -30,6 +31,33 @@ def test_streamed_images_are_the_resident_ones_in_the_same_order(problem, steps)
     expected, found = list(resident.batches(rows)), list(streamed.batches(rows))
     assert len(found) == steps
     assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+    assert all(images.is_contiguous(memory_format=torch.channels_last) for images in found)
+
+
+@pytest.mark.parametrize("size", [1, 7, 40, 100])
+def test_all_images_come_in_order_a_part_at_a_time(problem, size):
+    for kind in (Resident, Streamed):
+        placed = kind(problem.images, CPU)
+        assert placed.shape == (40, 1, 8, 8)
+        parts = list(placed.split(size))
+        assert [len(part) for part in parts[:-1]] == [size] * (len(parts) - 1)
+        whole = torch.cat(parts).permute(0, 2, 3, 1).numpy()
+        assert np.array_equal(whole, problem.images)
+
+
+def test_chosen_rows_are_placed_like_a_copy_of_them(mapped, monkeypatch):
+    monkeypatch.setattr("concont.data.placement.AT_ONCE", 4)
+    chosen = RowsOf(mapped, np.array([3, 4, 9, 12, 20, 21, 39]))
+    copy = mapped[chosen.rows]
+    rows = torch.tensor([[6, 0], [2, 2], [5, 3]])
+    expected = list(Resident(copy, CPU).batches(rows))
+    for kind in (Resident, Streamed):
+        placed = kind(chosen, CPU)
+        assert placed.shape == (7, 1, 8, 8)
+        found = list(placed.batches(rows))
+        assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+        assert torch.equal(torch.cat(list(placed.split(3))), to_images(copy, CPU))
+    assert isinstance(place_images(chosen, CPU, 0.5), Streamed)
 
 
 def test_streaming_stays_a_few_batches_ahead(problem):
@@ -48,7 +76,7 @@ def test_images_stream_where_they_take_more_than_their_share(problem, monkeypatc
     assert isinstance(place_images(problem.images, CPU, 0.0), Streamed)
     size = problem.images.nbytes
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2 * size, 8 * size))
-    monkeypatch.setattr("concont.data.placement.to_images", lambda images, device: None)
+    monkeypatch.setattr("concont.data.placement.to_images", lambda images, device: torch.empty(0))
     gpu = torch.device("cuda")
     assert isinstance(place_images(problem.images, gpu, 0.5), Resident)
     assert isinstance(place_images(problem.images, gpu, 0.49), Streamed)
@@ -68,12 +96,13 @@ def test_a_mapped_file_streams_the_same_batches(problem, mapped, monkeypatch):
     expected = list(Resident(problem.images, CPU).batches(rows))
     found = list(Streamed(mapped, CPU).batches(rows))
     assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
-    assert asked == rows.tolist()
+    assert sorted(map(list, asked)) == sorted(rows.tolist())
 
 
 @pytest.mark.parametrize("kind", [Resident, Streamed])
 def test_a_mapped_file_is_not_copied_into_memory(mapped, kind):
-    assert np.shares_memory(kind(mapped, CPU).images.numpy(), mapped)
+    placed = kind(mapped, CPU)
+    assert np.shares_memory(placed.images.numpy() if kind is Resident else placed.pixels, mapped)
 
 
 def test_a_mapped_file_is_fetched_ahead_whatever_its_share(mapped):

@@ -1,4 +1,5 @@
 import logging
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -6,10 +7,17 @@ import pytest
 import torch
 
 from concont.config.resolve import resolve
+from concont.data.placement import Streamed, TrainingSet
+from concont.data.problem import make_problem
 from concont.data.sources import from_arrays
 from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder
+from concont.runs.settings import Data
+from concont.training import prepare as module
+from concont.training.evaluate import TestSet
 from concont.training.prepare import measure_channels, prepare
+
+CPU = torch.device("cpu")
 
 
 def test_moments_are_those_of_the_training_images(toy_arrays, toy_config):
@@ -141,3 +149,35 @@ def test_a_method_that_asks_for_partial_rows_first_gets_them(toy_arrays, toy_con
     for batch in job.order.epoch(0) if found is not None else ():
         partial = ~job.data.candidates[batch].all(dim=1)
         assert not partial[found:].any()
+
+
+@pytest.mark.parametrize("chosen", [{"holdout": 0.3}, {"unlabeled": False}])
+def test_rows_of_a_mapped_file_are_never_all_in_memory(tmp_path, monkeypatch, chosen):
+    """64 MB of images, of which a small part may be in memory at a time."""
+    images = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.uint8, (500, 256, 170, 3))
+    images[:] = np.arange(500)[:, None, None, None] % 200
+    labels, sets = np.arange(500) % 2, np.ones((500, 2), dtype=bool)
+    sets[:300, 1] = False
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    arrays = {"x_train": mapped, "y_train": labels, "candidates": sets}
+    data = from_arrays(arrays)
+    monkeypatch.setattr(module, "AT_ONCE", 2**19)
+    tracemalloc.start()
+    problem = make_problem(data, Data(**{"unlabeled": True, **chosen}))
+    mean, _ = measure_channels(problem)
+    training = TrainingSet.of(problem, CPU, 0.5)
+    assert isinstance(training.images, Streamed)
+    order = torch.randperm(len(problem.images)).reshape(-1, 10)
+    seen = [batch[:, 0, 0, 0] for batch in training.images.batches(order)]
+    test = TestSet.of(problem, CPU, 0.5)
+    held = [] if test is None else [part[:, 0, 0, 0] for part in test.images.split(10)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < images.nbytes / 8
+    expected = torch.from_numpy(images[:, 0, 0, 0])
+    assert torch.equal(torch.cat(seen), expected[problem.rows][order.flatten()])
+    assert mean[0].item() == pytest.approx(expected[problem.rows].double().mean().item() / 255)
+    rest = np.setdiff1d(np.arange(500), problem.rows)
+    assert len(rest) == (150 if "holdout" in chosen else 200)
+    if "holdout" in chosen:
+        assert torch.equal(torch.cat(held), expected[rest])

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from concont.bench.busy import time_busy
 from concont.bench.plain_step import PlainStep, Precision, time_plain_step_ms
 from concont.bench.plain_views import PREFETCH, make_loader, time_plain_views_ms
 from concont.bench.step_timing import make_random_dataset, prepare_on_all_rows, time_step
@@ -35,6 +36,15 @@ def time_method(
     data, (settings,) = make_random_dataset(rows, size), _limit_batches([settings], rows)
     figures = _time_step(settings, data, calls) | _describe_machine(settings)
     return figures | (_time_plain_way(settings, data, calls) if plain else {})
+
+
+def time_on_data(settings: Settings, data: Dataset, calls: int) -> dict[str, Any]:
+    """Time the step on given images, and how busy the device is where they are fetched."""
+    if data.candidates is not None:  # no others are drawn
+        settings = replace(settings, data=replace(settings.data, ambiguity=None, labeled=None))
+    (settings,) = _limit_batches([settings], len(data.x_train))
+    figures = _time_step(settings, data, calls) | time_busy(settings, data, calls)
+    return figures | _describe_machine(settings)
 
 
 def time_methods(
@@ -101,6 +111,7 @@ def _time_step(settings: Settings, data: Dataset, calls: int) -> dict[str, Any]:
         "warm_cache": timing.warm_cache,
         "peak_memory_gb": timing.peak_memory_gb,
         "step_memory_gb": timing.step_memory_gb,
+        "busy": None,
         "images_per_s": timing.batch / timing.step_ms * 1000,
         "epoch_s": CIFAR10_IMAGES // timing.batch * timing.step_ms / 1000,
         "image_size": data.x_train.shape[1],

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from concont.bench.step_timing import N_CLASSES, StepRunner, prepare_on_all_rows
 from concont.bench.timing import time_steady_ms
-from concont.data.mapped_arrays import find_mapped_file
+from concont.data.mapped_arrays import RowsOf, find_mapped_file
 from concont.data.order import Order
 from concont.data.placement import Resident, Streamed, TrainingSet
 from concont.data.problem import make_problem
@@ -76,7 +76,7 @@ def time_from_disk(
     return records
 
 
-def _drop_from_memory(path: Path, images: NDArray[np.uint8]) -> None:
+def _drop_from_memory(path: Path, images: NDArray[np.uint8] | RowsOf) -> None:
     """Let the system drop what it holds of a file in memory, so that it is read again."""
     mapped = find_mapped_file(images)
     if mapped is None or not hasattr(os, "posix_fadvise"):

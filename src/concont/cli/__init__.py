@@ -1,10 +1,23 @@
 """The `concont` command, a module a verb. What is slow to import waits until a verb needs it."""
 
-from concont.cli import bench, data, demo, evaluate, predict, reproduce, results, sweep, train
+from concont.cli import (
+    bench,
+    cache,
+    data,
+    demo,
+    evaluate,
+    predict,
+    reproduce,
+    results,
+    sweep,
+    tables,
+    train,
+)
 from concont.cli.app import main
 
 __all__ = [
     "bench",
+    "cache",
     "data",
     "demo",
     "evaluate",
@@ -13,5 +26,6 @@ __all__ = [
     "reproduce",
     "results",
     "sweep",
+    "tables",
     "train",
 ]

@@ -20,6 +20,12 @@ def bench(
     batch: Annotated[
         int | None, typer.Option(min=2, help="Rows of a batch; 256, on a CPU 64.")
     ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Time these images, a named source or a file, fetched and on the device."
+        ),
+    ] = None,
     image_size: Annotated[int, typer.Option(min=4, help="Side of the random images.")] = 32,
     images: Annotated[
         int | None, typer.Option(min=20, help="How many; 50,000, on a CPU 2,000.")
@@ -61,6 +67,8 @@ def bench(
     """Time the training step against the plain way and against the machine."""
     if methods is not None and (method is not None or scaling or run is not None):
         raise UsageError("--methods stands alone: leave out --method, --scaling and --run")
+    if data is not None and (methods is not None or scaling or run is not None):
+        raise UsageError("--data stands alone: leave out --methods, --scaling and --run")
     figures: Any
     print_figures: Callable[[Any], None]
     if run is not None:
@@ -69,9 +77,10 @@ def bench(
 
         figures, print_figures = describe_run_time(RunFolder(run), passing), _print_run
     else:
-        from concont.bench.report import resolve_methods, time_method, time_methods
+        from concont.bench.report import resolve_methods, time_method, time_methods, time_on_data
         from concont.bench.scaling import time_scaling
         from concont.config.resolve import resolve
+        from concont.data import sources
         from concont.device import choose_device
 
         given: dict[str, dict[str, Any]] = {
@@ -97,9 +106,12 @@ def bench(
             each = resolve_methods(methods, *asked)
             figures, print_figures = time_methods(each, rows, image_size, calls), _print_methods
         else:
-            settings = resolve(*asked, code=method)
-            figures = time_method(settings, rows, image_size, calls, plain)
-            print_figures = _print_step
+            settings, print_figures = resolve(*asked, code=method), _print_step
+            if data is None:
+                figures = time_method(settings, rows, image_size, calls, plain)
+            else:
+                loaded = sources.load(data, settings.data.root)
+                figures = time_on_data(settings, loaded, calls)
     if as_json:
         typer.echo(json.dumps(figures))
     else:
@@ -133,6 +145,12 @@ def _print_step(figures: dict[str, Any]) -> None:
             table.add_row(name, *cells, share, format_ms(figures[views]))
     screen = console()
     screen.print(table)
+    for line in _describe_step(figures):
+        screen.print(line, highlight=False, soft_wrap=True)
+
+
+def _describe_step(figures: dict[str, Any]) -> list[str]:
+    """What stands below the table."""
     lines = [
         f"an epoch of 50,000 images: {figures['epoch_s']:.2f} s",
         f"views: {100 * figures['views_ms'] / figures['step_ms']:.1f} % of the step",
@@ -148,8 +166,13 @@ def _print_step(figures: dict[str, Any]) -> None:
             f"faster than the plain way ({figures['plain_workers']} workers): "
             f"step {faster_step:.1f} x, views {faster_views:.1f} x"
         )
-    for line in lines:
-        screen.print(line, highlight=False, soft_wrap=True)
+    if figures["busy"] is not None:
+        fetched, there = figures["streamed_step_ms"], figures["resident_step_ms"]
+        lines.append(
+            f"busy {100 * figures['busy']:.0f} %: a step takes {fetched:.2f} ms where its images "
+            f"are fetched, {there:.2f} ms where they lie on the device"
+        )
+    return lines
 
 
 def _print_methods(rows: list[dict[str, Any]]) -> None:

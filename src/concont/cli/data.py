@@ -9,7 +9,9 @@ import typer
 from concont.cli.app import app, console
 from concont.errors import UsageError
 
-data_app = typer.Typer(no_args_is_help=True, help="Candidate sets as files, and views as pictures.")
+data_app = typer.Typer(
+    no_args_is_help=True, help="Tables, votes and candidate sets as files, and views as pictures."
+)
 app.add_typer(data_app, name="data")
 
 Source = Annotated[str | None, typer.Option("--data", help="A named source or an .npz file.")]
@@ -82,10 +84,10 @@ def candidates(
         return
     flags = {"source": source, "root": root, "labeled": labeled, "ambiguity": ambiguity}
     settings = _data_settings({**flags, "seed": seed})
-    from concont.data import sources
+    from concont.data.own_data import load_data
     from concont.data.problem import make_candidate_sets
 
-    sets = make_candidate_sets(sources.load(settings.source, settings.root), settings)
+    sets = make_candidate_sets(load_data(settings), settings)
     assert out is not None
     sets.write(out)
     _print_sets(sets)
@@ -120,10 +122,10 @@ def views(
     """Draw what the network sees: weak and strong views of the same images."""
     from concont.augment.contact_sheet import draw_contact_sheet
     from concont.config.resolve import resolve
-    from concont.data import sources
+    from concont.data.own_data import load_data
 
     settings = _data_settings({"source": source, "root": root})
     chosen = resolve({"data": {"source": settings.source}}).views
-    data = sources.load(settings.source, settings.root)
+    data = load_data(settings)
     draw_contact_sheet(data.x_train, chosen, images, seed).save(out, optimize=True)
     typer.echo(f"{out}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from concont.cli.app import Device, app
-from concont.errors import ConcontError, UsageError
+from concont.errors import ConcontError, UsageError, printable
 
 if TYPE_CHECKING:
     from concont.answers.predict import Prediction, Skipped
@@ -36,8 +36,9 @@ def predict(
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
 ) -> None:
     """Label images with a finished run."""
-    from concont.answers.predict import WRITERS, find_images, predict_files
+    from concont.answers.predict import WRITERS, predict_files
     from concont.api import load
+    from concont.data.image_files import find_images
 
     _refuse_unless_writable(out)
     found = find_images(images)
@@ -64,7 +65,7 @@ def _report_skipped(
 
     for result in results:
         if isinstance(result, Skipped):
-            typer.echo(f"skipped {_escape(str(result.image))}: {result.reason}", err=True)
+            typer.echo(f"skipped {printable(result.image)}: {result.reason}", err=True)
             skipped.append(result)
         else:
             yield result
@@ -85,8 +86,3 @@ def _write(write: Callable[[TextIO], None], out: Path | None) -> None:
 def _write_file(write: Callable[[TextIO], None], path: Path) -> None:
     with open(path, "w", encoding="utf-8", errors=ESCAPED, newline="") as file:
         write(file)
-
-
-def _escape(text: str) -> str:
-    """Text on one line, whatever a file is called."""
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)

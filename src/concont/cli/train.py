@@ -1,25 +1,73 @@
 """`concont train`."""
 
+import math
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from concont.cli.app import app, console
+from concont.cli.app import app
+from concont.cli.execute import resume_run, start_run
 from concont.config.registry import HOW, registered_names
-from concont.errors import Interrupted, UsageError
+from concont.errors import UsageError
 
 if TYPE_CHECKING:
     from concont.runs.settings import Settings
-    from concont.runs.summary import Summary
-    from concont.training.trainers import PreparedRun
 
 
-@app.command()
+class Fit(StrEnum):
+    """How an image is made square."""
+
+    CROP = "crop"
+    PAD = "pad"
+    STRETCH = "stretch"
+
+
+class TrainCommand(TyperCommand):
+    """`--unlabeled DIR` names further images; without a folder after it, it is a switch."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As usual, with the one form turned into an option of its own."""
+        told = list(args)
+        for place, word in enumerate(args):
+            following = args[place + 1 : place + 2]
+            if word == "--unlabeled" and following and not following[0].startswith("-"):
+                told[place] = "--unlabeled-images"
+            elif word.startswith("--unlabeled="):
+                told[place] = word.replace("--unlabeled", "--unlabeled-images", 1)
+        return super().parse_args(ctx, told)
+
+
+@app.command(cls=TrainCommand)
 def train(
     data: Annotated[
         str | None,
-        typer.Option(help="A source of `concont datasets`, an .npz or a .mat; not with --resume."),
+        typer.Option(
+            help="A source of `concont datasets`; an .npz or a .mat; a table of images, .csv or "
+            ".parquet; a folder of images. Not with --resume."
+        ),
+    ] = None,
+    images: Annotated[
+        str | None, typer.Option(help="The folder of a table's images; else the table's own.")
+    ] = None,
+    votes: Annotated[
+        str | None,
+        typer.Option(
+            help="Annotators' votes on the images of the folder --data, .csv or .parquet."
+        ),
+    ] = None,
+    unlabeled_images: Annotated[
+        str | None,
+        typer.Option(help="A folder of further images that nobody labelled; or --unlabeled DIR."),
+    ] = None,
+    image_size: Annotated[
+        int | None,
+        typer.Option(help="Side in pixels that images are given; else their own, at most 64."),
+    ] = None,
+    fit: Annotated[
+        Fit | None, typer.Option(help="How images are made square: crop, pad or stretch.")
     ] = None,
     root: Annotated[
         str | None, typer.Option(help="Where named sources lie; else $CONCONT_DATA, or a cache.")
@@ -53,6 +101,9 @@ def train(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seeds everything.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Instead of --epochs: as many as fit into this time.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
     compile_: Annotated[
         bool | None,
@@ -97,6 +148,11 @@ def train(
         "data": {
             "source": data,
             "root": root,
+            "images": images,
+            "votes": votes,
+            "unlabeled_images": unlabeled_images,
+            "image_size": image_size,
+            "fit": fit,
             "labeled": labeled,
             "ambiguity": ambiguity,
             "unlabeled": unlabeled,
@@ -115,24 +171,32 @@ def train(
         section: {key: value for key, value in values.items() if value is not None}
         for section, values in flags.items()
     }
-    named = any((given["data"], given["train"])) or recipe or assignments or print_config
+    _check_minutes(minutes, epochs)
+    named = any((given["data"], given["train"], recipe, assignments, print_config, minutes))
     if config is not None:
         if named or resume or download:
             raise UsageError("--config takes no other option but --out, --overwrite and --method")
         from concont.config.resolve import read_settings
 
-        _train_settings(read_settings(config, method), out, overwrite)
+        start_run(read_settings(config, method), out, overwrite)
         return
     if resume is not None:
         if named or download or out or overwrite:
             raise UsageError(
                 "--resume takes the settings of its run; give no other option with it but --method"
             )
-        _resume(resume, method)
+        resume_run(resume, method)
         return
     if download and not print_config:
         _download(data or "", root)
-    _train(given, recipe, assignments or [], out, overwrite, print_config)
+    _train(given, recipe, assignments or [], out, overwrite, print_config, minutes)
+
+
+def _check_minutes(minutes: float | None, epochs: int | None) -> None:
+    if minutes is not None and epochs is not None:
+        raise UsageError("--minutes takes the place of --epochs; give one of them")
+    if minutes is not None and not 0 < minutes < math.inf:
+        raise UsageError(f"--minutes is {minutes:g}; it must be above 0")
 
 
 def _download(source: str, root: str | None) -> None:
@@ -148,6 +212,7 @@ def _train(
     out: Path | None,
     overwrite: bool,
     print_config: bool,
+    minutes: float | None,
 ) -> None:
     from concont.config.resolve import resolve, write_yaml
 
@@ -156,27 +221,7 @@ def _train(
     if print_config:
         typer.echo(write_yaml(settings), nl=False)
         return
-    _train_settings(settings, out, overwrite)
-
-
-def _train_settings(settings: "Settings", out: Path | None, overwrite: bool) -> None:
-    from concont.runs.folder import RunFolder
-    from concont.training.trainers import trainer_of
-
-    if not settings.data.source:
-        raise UsageError("say what to train on: --data NAME or FILE; see `concont datasets`")
-    folder = RunFolder(out) if out else RunFolder.dated(settings.method.name)
-    if overwrite:
-        folder.refuse_if_not_a_run()
-    else:
-        folder.refuse_if_used(
-            f"go on with --resume {folder.path}, start it afresh with --overwrite, "
-            "or choose another --out"
-        )
-    run = trainer_of(settings).prepare(settings, folder)
-    if overwrite:
-        folder.clear()
-    _execute(run)
+    start_run(settings, out, overwrite, minutes)
 
 
 def _tell_unused(flags: dict[str, Any], settings: "Settings") -> None:
@@ -184,44 +229,3 @@ def _tell_unused(flags: dict[str, Any], settings: "Settings") -> None:
     for name in ("epochs", "compile", "deterministic"):
         if name in flags and not settings.has_epochs:
             typer.echo(f"{settings.method.name} trains no network: --{name} is not used", err=True)
-
-
-def _resume(path: Path, method: str | None) -> None:
-    from concont.runs.folder import RunFolder
-    from concont.training.trainers import reopen_run
-
-    folder = RunFolder(path)
-    folder.require("config.yaml")
-    if folder.finished:
-        summary = folder.read_summary()
-        typer.echo(f"{path} is finished: {_result(summary)}")
-        return
-    _execute(reopen_run(folder, method=method))
-
-
-def _execute(run: "PreparedRun") -> None:
-    from concont.cli.display import show_progress
-    from concont.signals import stop_requests
-
-    screen = console()
-    try:
-        with stop_requests(at_once=run.epochs is None) as stop:
-            show_progress(run.execute(stop), run.epochs, run.settings.method.name, screen)
-    except KeyboardInterrupt:
-        begun = (run.folder / "config.yaml").is_file()
-        command = run.folder.resume_command(run.settings.own_method)
-        cure = f"; go on with: {command}" if begun else ""
-        raise Interrupted(f"stopped{cure}") from None
-    result = _result(run.folder.read_summary())
-    screen.print(f"{result}\nRun: {run.folder.path}", soft_wrap=True, highlight=False)
-
-
-def _result(summary: "Summary") -> str:
-    from concont.cli.display import percent
-
-    if summary.accuracy_last is None:
-        return f"trained for {summary.seconds:.0f} s; there is no test set to measure on"
-    found = f"{summary.evaluated_on} accuracy {percent(summary.accuracy_last)}"
-    if summary.epochs is not None:
-        found += f" at the last epoch, {percent(summary.accuracy_best)} at the best"
-    return f"{found}, {summary.seconds:.0f} s"

@@ -19,6 +19,7 @@ from concont.config.layers import (
     merge,
     merge_layers,
 )
+from concont.config.own_data import OwnData, choose_recipe, complete_recipe
 from concont.config.recipe_files import read_recipe, read_rows, read_yaml, recipe_names, row_names
 from concont.config.registry import (
     HOW,
@@ -29,9 +30,12 @@ from concont.config.registry import (
     same_method,
 )
 from concont.config.validate import check_section, drop_retired, get_section, suggest
+from concont.data.own_data import measure_data
 from concont.errors import UsageError
 from concont.nets.weights import identify_weights
 from concont.runs.settings import (
+    DATA_PATHS,
+    NAMED_SOURCES,
     NOT_RUN,
     Data,
     MethodSource,
@@ -82,15 +86,22 @@ def resolve(
     recipe: str | None = None,
     assignments: Iterable[str] = (),
     code: str | None = None,
+    own: OwnData | None = None,
 ) -> Settings:
     """The settings of a run: defaults, then the recipe, then flags and `--set`.
 
-    A recipe is a data set's, a row of the paper's tables laid on it, both joined by `+`, or a file.
+    A recipe is a data set's, a row of the paper's tables laid on it, both joined by `+`, or a file;
+    where none is given, the data's own, or the one that suits it.
     code: the method that the user asked to run; another one's code, whoever names it, is not run.
+    own: data that is no file; where it is one, the file is looked at.
     """
     asked = expand(merge(flags, parse_assignments(assignments)))
     source = get_section(asked, "data").get("source")
-    name, rows = _split_rows(recipe, source if source in recipe_names() else "default")
+    known = source if source in recipe_names() else None
+    if own is None and known is None and source:
+        own = _look_at(asked)
+    usual = known or ("default" if own is None else _recipe_for(asked))
+    name, rows = _split_rows(recipe, usual)
     recipes, row = read_recipe(name), _merge_rows(rows)
     chosen = last_method([*(each.content for each in recipes), row, asked])
     for each in rows:
@@ -101,11 +112,28 @@ def resolve(
     if kind is None:
         raise UsageError(f"{chosen} {NOT_RUN} {chosen}")
     layers = [*layers_for(kind, chosen, recipes), Layer(row), Layer(asked)]
+    if own is not None:
+        layers.insert(-2, Layer(complete_recipe(name, own)))
     plain = merge_layers(layers, {**SECTIONS, "method": kind})
     label = "+".join([recipes[-1].label, *rows])
     settings = _check(plain, kind, method_source, label)
     model = identify_weights(settings.model)
     return replace(settings, data=_absolute(settings.data), model=model)
+
+
+def _look_at(asked: Mapping[str, Any]) -> OwnData | None:
+    """What the data of these settings is like; None where there is none to look at."""
+    section = get_section(asked, "data")
+    found = measure_data(check_section("data", Data, section))
+    return None if found is None else OwnData(*found)
+
+
+def _recipe_for(asked: Mapping[str, Any]) -> str:
+    """The recipe for data of one's own on the device of these settings."""
+    from concont.device import choose_device
+
+    device = check_section("train", Train, get_section(asked, "train")).device
+    return choose_recipe(choose_device(device).type)
 
 
 def check(plain: Mapping[str, Any], code: str | None = None) -> Settings:
@@ -209,10 +237,14 @@ def _merge_rows(rows: list[str]) -> Plain:
 
 
 def _absolute(data: Data) -> Data:
-    """Paths that any working folder can resume from; a source without a suffix is a name."""
-    source = _full(data.source) if Path(data.source).suffix else data.source
-    root, candidates = (path and _full(path) for path in (data.root, data.candidates))
-    return replace(data, source=source, root=root, candidates=candidates)
+    """Paths that any working folder can resume from; a source that is no path is a name."""
+    names = ("candidates", *DATA_PATHS)
+    paths: Plain = {name: getattr(data, name) and _full(getattr(data, name)) for name in names}
+    is_path = data.source not in NAMED_SOURCES and (
+        Path(data.source).suffix or Path(data.source).is_dir()
+    )
+    source = _full(data.source) if data.source and is_path else data.source
+    return replace(data, source=source, **paths)
 
 
 def _full(path: str) -> str:

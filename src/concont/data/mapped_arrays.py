@@ -4,7 +4,6 @@ import math
 import mmap
 import struct
 import zipfile
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,15 +30,52 @@ def read_arrays(path: Path) -> dict[str, Any]:
     return arrays
 
 
-def find_mapped_file(array: NDArray[Any]) -> mmap.mmap | None:
+class RowsOf:
+    """Some rows of an array, not copied until they are asked for: what numpy has no view for."""
+
+    def __init__(self, array: NDArray[Any], rows: NDArray[np.int64]) -> None:
+        self.array, self.rows = array, rows
+        self.shape, self.dtype = (len(rows), *array.shape[1:]), array.dtype
+        self.ndim, self.nbytes = array.ndim, len(rows) * math.prod(array.shape[1:]) * array.itemsize
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, which: Any) -> NDArray[Any]:
+        """A row, or a copy of several."""
+        chosen: NDArray[Any] = self.array[self.rows[which]]
+        return chosen
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """All of them, in memory."""
+        return np.asarray(self[:], dtype)
+
+
+def choose_rows(array: NDArray[Any] | RowsOf, rows: NDArray[np.int64]) -> NDArray[Any] | RowsOf:
+    """These rows of an array, in ascending order: a copy, but for a mapped file."""
+    if len(rows) == len(array):
+        return array
+    if isinstance(array, RowsOf):
+        return RowsOf(array.array, array.rows[rows])
+    return array[rows] if find_mapped_file(array) is None else RowsOf(array, rows)
+
+
+def gather_rows(array: NDArray[Any] | RowsOf, rows: NDArray[np.int64], out: NDArray[Any]) -> None:
+    """Copy rows to where they are wanted; no other Python thread is held up by it."""
+    if isinstance(array, RowsOf):
+        rows, array = array.rows[rows], array.array
+    np.take(array, rows, axis=0, out=out, mode="clip")  # other modes copy twice
+
+
+def find_mapped_file(array: NDArray[Any] | RowsOf) -> mmap.mmap | None:
     """The mapped file that an array is a view of, if it is one."""
-    base: object = array
+    base: object = array.array if isinstance(array, RowsOf) else array
     while isinstance(base, np.ndarray):
         base = base.base
     return base if isinstance(base, mmap.mmap) else None
 
 
-def read_ahead(array: NDArray[Any], rows: Iterable[int]) -> None:
+def read_ahead(array: NDArray[Any] | RowsOf, rows: NDArray[np.int64]) -> None:
     """Ask for these rows of a mapped array at once; else each page is waited for on its own.
 
     A hint: it does nothing for an array in memory, or where the system has no such call.
@@ -47,8 +83,10 @@ def read_ahead(array: NDArray[Any], rows: Iterable[int]) -> None:
     file = find_mapped_file(array)
     if file is None or not hasattr(file, "madvise"):
         return
+    if isinstance(array, RowsOf):
+        rows, array = array.rows[rows], array.array
     first_row = array.ctypes.data - np.frombuffer(file, np.uint8).ctypes.data
-    for row in rows:
+    for row in rows.tolist():
         start = first_row + row * array.strides[0]
         into_page = start % mmap.PAGESIZE  # the call takes whole pages
         with suppress(OSError):

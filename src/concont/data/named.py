@@ -42,7 +42,10 @@ def default_root() -> Path:
 
 
 def cache_folder() -> Path:
-    """The package's folder in the user's cache."""
+    """`$CONCONT_CACHE`, else the package's folder in the user's cache."""
+    named = os.environ.get("CONCONT_CACHE")
+    if named:
+        return Path(named)
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "concont"
 

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -10,13 +10,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from concont.data.mapped_arrays import find_mapped_file, read_ahead
+from concont.data.mapped_arrays import RowsOf, find_mapped_file, gather_rows, read_ahead
 from concont.data.problem import Problem
 from concont.data.sources import Images
 
+AT_ONCE = 1000  # images that are moved to the device at once, where they are chosen rows
 
-def to_images(images: Images, device: torch.device) -> Tensor:
+
+def to_images(images: Images | RowsOf, device: torch.device) -> Tensor:
     """uint8 images (N, H, W, channels) as (N, channels, H, W), laid out channels last."""
+    if isinstance(images, RowsOf):  # a part at a time: all of them may not fit in main memory
+        tensor = torch.empty(images.shape, dtype=torch.uint8, device=device)
+        for start in range(0, len(images), AT_ONCE):
+            tensor[start : start + AT_ONCE] = torch.from_numpy(images[start : start + AT_ONCE])
+        return tensor.permute(0, 3, 1, 2)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*not writable")  # nothing writes to them
         tensor = torch.from_numpy(np.ascontiguousarray(images))
@@ -26,42 +33,61 @@ def to_images(images: Images, device: torch.device) -> Tensor:
 class Resident:
     """Images that lie on the training device, as uint8."""
 
-    def __init__(self, images: Images, device: torch.device) -> None:
+    def __init__(self, images: Images | RowsOf, device: torch.device) -> None:
         self.images, self.device = to_images(images, device), device
+        self.shape = self.images.shape
 
     def batches(self, rows: Tensor) -> Iterator[Tensor]:
         """The images (B, channels, H, W) of each batch of rows (steps, B)."""
         for batch in rows.to(self.device):
             yield self.images[batch]
 
+    def split(self, size: int) -> Iterable[Tensor]:
+        """All images in order, so many at a time."""
+        return torch.split(self.images, size)
+
 
 class Streamed:
     """Images in main memory or a mapped file; the next batches are fetched while one trains."""
 
     AHEAD = 3  # batches: enough to hide a slow read, and little memory
+    FETCHERS = 2  # threads: one waits for the disk while the other copies
 
-    def __init__(self, images: Images, device: torch.device) -> None:
-        self.pixels, self.device = np.ascontiguousarray(images), device
-        self.images = to_images(self.pixels, torch.device("cpu"))
+    def __init__(self, images: Images | RowsOf, device: torch.device) -> None:
+        self.pixels = images if isinstance(images, RowsOf) else np.ascontiguousarray(images)
+        count, height, width, channels = self.pixels.shape
+        self.shape, self.device = torch.Size((count, channels, height, width)), device
 
-    def batches(self, rows: Tensor) -> Iterator[Tensor]:
+    def batches(self, rows: Iterable[Tensor]) -> Iterator[Tensor]:
         """The same images in the same order as a resident set gives."""
-        with ThreadPoolExecutor(1) as fetcher:
+        with ThreadPoolExecutor(self.FETCHERS) as fetchers:
             fetched: deque[Future[Tensor]] = deque()
             for batch in rows:
-                fetched.append(fetcher.submit(self._fetch, batch))
+                fetched.append(fetchers.submit(self._fetch, batch))
                 if len(fetched) > self.AHEAD:
                     yield fetched.popleft().result().to(self.device, non_blocking=True)
             while fetched:
                 yield fetched.popleft().result().to(self.device, non_blocking=True)
 
+    def split(self, size: int) -> Iterable[Tensor]:
+        """All images in order, so many at a time."""
+        return self.batches(torch.split(torch.arange(len(self.pixels)), size))
+
     def _fetch(self, batch: Tensor) -> Tensor:
-        read_ahead(self.pixels, batch.tolist())
-        images = self.images[batch]
-        return images.pin_memory() if self.device.type == "cuda" else images
+        rows = batch.numpy()
+        read_ahead(self.pixels, rows)
+        images = torch.empty(
+            (len(rows), *self.pixels.shape[1:]),
+            dtype=torch.uint8,
+            pin_memory=self.device.type == "cuda",
+        )
+        gather_rows(self.pixels, rows, images.numpy())
+        return images.permute(0, 3, 1, 2)
 
 
-def place_images(images: Images, device: torch.device, memory_share: float) -> Resident | Streamed:
+def place_images(
+    images: Images | RowsOf, device: torch.device, memory_share: float
+) -> Resident | Streamed:
     """On the device where the images take at most that share of its free memory."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)

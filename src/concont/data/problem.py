@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concont.data.candidate_file import CandidateSets, read_candidate_sets
+from concont.data.mapped_arrays import RowsOf, choose_rows
 from concont.data.sources import UNKNOWN, Dataset, Inputs, Labels
 from concont.errors import DataError, UsageError
 from concont.rng import frozen_stream
@@ -21,16 +22,17 @@ class Problem:
     """What a run learns from and is measured on; rows are those of the data set."""
 
     rows: NDArray[np.int64]  # (N,) which training images these are
-    images: Inputs  # (N, H, W, channels), or features (N, D)
+    images: Inputs | RowsOf  # (N, H, W, channels), or features (N, D)
     candidates: NDArray[np.bool_]  # (N, C); all True = unlabelled
     truth: Labels  # (N,) for logging and declared bounds alone
-    test_images: Inputs | None
+    test_images: Inputs | RowsOf | None
     test_labels: Labels | None
     evaluated_on: str | None  # "test", "holdout", or None: nothing to measure on
     classes: tuple[str, ...]
     digest: str  # of the data
     sets: CandidateSets  # of all rows of the data set, those that are not used among them
     test_candidates: NDArray[np.bool_] | None = None  # (M, C) drawn as the training sets were
+    fit: str | None = None  # how image files were made square; None: the data came as arrays
 
     @property
     def sets_hash(self) -> str:
@@ -55,16 +57,17 @@ def make_problem(data: Dataset, settings: Data) -> Problem:
     test_labels = data.y_train[held] if len(held) else data.y_test
     return Problem(
         rows=rows,
-        images=data.x_train if len(rows) == len(data.x_train) else data.x_train[rows],
+        images=choose_rows(data.x_train, rows),
         candidates=candidates[rows],
         truth=data.y_train[rows],
-        test_images=data.x_train[held] if len(held) else data.x_test,
+        test_images=choose_rows(data.x_train, held) if len(held) else data.x_test,
         test_labels=test_labels,
         evaluated_on="holdout" if len(held) else ("test" if on_test else None),
         classes=data.classes,
         digest=data.digest,
         sets=sets,
         test_candidates=_draw_test_sets(test_labels, len(data.classes), settings),
+        fit=data.fit,
     )
 
 

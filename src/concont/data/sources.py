@@ -34,6 +34,7 @@ class Dataset:
     y_test: Labels | None
     classes: tuple[str, ...]
     digest: str
+    fit: str | None = None  # how image files were made square; None: the data came as arrays
 
 
 def load(source: str, root: str | None = None) -> Dataset:

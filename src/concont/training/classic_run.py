@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from concont.classic.features import compute_features
 from concont.classic.options import Classic
 from concont.data import sources
+from concont.data.own_data import load_data
 from concont.data.problem import Problem, make_problem
 from concont.device import choose_device
 from concont.errors import DataError, UsageError
@@ -68,9 +69,9 @@ class ClassicRun:
         """Fit and record; returns the one line of metrics."""
         problem, device, size = self.problem, self.settings.train.device, self.options.size
         times = [time.perf_counter()]
-        rows = compute_features(problem.images, size, device)
+        rows = compute_features(np.asarray(problem.images), size, device)
         held = problem.test_images
-        tests = None if held is None else compute_features(held, size, device)
+        tests = None if held is None else compute_features(np.asarray(held), size, device)
         times.append(time.perf_counter())
         classifier = self.options.make_classifier(device, self.settings.train.seed)
         with _in_plain_words(self.options.name):
@@ -105,7 +106,7 @@ def prepare(
     if model is not None:
         raise UsageError(f"{options.name} trains no network; leave the model out")
     choose_device(settings.train.device)
-    dataset = data or sources.load(settings.data.source, settings.data.root)
+    dataset = data or load_data(settings.data)
     problem = make_problem(dataset, settings.data)
     if problem.candidates.all():
         raise DataError("every candidate set holds all classes: there is nothing to learn from")
@@ -114,6 +115,19 @@ def prepare(
     if resumed:
         folder.refuse_other_data(problem.digest)
     return ClassicRun(settings, options, folder, problem, resumed)
+
+
+def announce(run: ClassicRun, minutes: float | None = None) -> tuple[ClassicRun, str]:
+    """The run, and what it will learn from, in words; how long that takes cannot be told before."""
+    if minutes is not None:
+        raise UsageError(f"{run.options.name} has no schedule to fit; leave --minutes out")
+    problem, of_images = run.problem, run.problem.images.ndim > 2
+    kind = (
+        f"GIST features of {len(problem.rows):,} images"
+        if of_images
+        else (f"{len(problem.rows):,} rows of features")
+    )
+    return run, f"{run.options.name} learns from {kind}, {problem.n_partial:,} with candidate sets"
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from concont.data.placement import place_images
+from concont.data.placement import Resident, Streamed, place_images
 from concont.data.problem import Problem
 
 AT_ONCE = 1000  # divides the paper's test sets: one shape for cuDNN to choose algorithms for
+PIXELS = AT_ONCE * 64 * 64  # at once; of larger images there are fewer
+AnyImages = Tensor | Resident | Streamed  # (M, channels, H, W) uint8
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,7 @@ class TestSet:
     """Images that a run is measured on, on the training device where they fit."""
 
     __test__ = False  # not a test class
-    images: Tensor  # (M, channels, H, W) uint8
+    images: AnyImages
     labels: Tensor  # (M,)
     candidates: Tensor | None = None  # (M, C) bool, drawn as the training sets were
 
@@ -25,7 +27,7 @@ class TestSet:
         """A problem's test images, or hold-out; None where it has neither."""
         if problem.test_images is None or problem.test_labels is None:
             return None
-        images = place_images(problem.test_images, device, memory_share).images
+        images = place_images(problem.test_images, device, memory_share)
         sets = problem.test_candidates
         return cls(
             images,
@@ -35,12 +37,14 @@ class TestSet:
 
 
 @torch.no_grad()
-def predict_proba(network: nn.Module, images: Tensor) -> Tensor:
+def predict_proba(network: nn.Module, images: AnyImages) -> Tensor:
     """Class probabilities (M, C) of uint8 images, with BatchNorm's running statistics."""
     was_training = network.training
     network.eval()
-    device = next(network.parameters(), images).device  # images may lie in main memory
-    chunks = torch.split(images, AT_ONCE)
+    own = next(network.parameters(), None)
+    device = images.device if own is None else own.device  # images may lie in main memory
+    height, width = images.shape[2:]
+    chunks = images.split(max(1, min(AT_ONCE, PIXELS // (height * width))))
     parts = [network(chunk.to(device).float() / 255).softmax(dim=1) for chunk in chunks]
     network.train(was_training)
     return torch.cat(parts)

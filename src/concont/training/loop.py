@@ -50,11 +50,16 @@ def fit(
     data: TrainingSet,
     order: Order,
     test: TestSet | None,
+    step: Step | None = None,
 ) -> Iterator[Progress]:
-    """Train from where `state` stands to the end; between two yields `state` is whole."""
+    """Train from where `state` stands to the end; between two yields `state` is whole.
+
+    step: one that was made for the same state before, and is warm.
+    """
     train, device = settings.train, data.device
     total = train.epochs * order.steps
-    step = Step(settings, state, data, n_partial=order.leading_partial)
+    step = step or Step(settings, state, data, n_partial=order.leading_partial)
+    step.set_length(train.epochs)
     rows: Tensor | None = None
     images: Iterator[Tensor] = iter(())
     clock = time.perf_counter()

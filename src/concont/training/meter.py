@@ -116,6 +116,13 @@ class Meter:
         for name in ("sums", "counts", "bad"):
             getattr(self, name).copy_(saved[name])
 
+    def rewind(self, start: Mapping[str, Any]) -> None:
+        """Back to an earlier `state_dict`, in place; columns that are new since are empty."""
+        same = (list(self.terms), list(self.metrics)) == (start["terms"], start["metrics"])
+        for name, empty in (("sums", 0.0), ("counts", 0.0), ("bad", -1.0)):
+            tensor = getattr(self, name)
+            tensor.copy_(start[name]) if same else tensor.fill_(empty)
+
     def _open(self, terms: tuple[str, ...], metrics: tuple[str, ...]) -> None:
         """Columns by these names, with nothing in them."""
         self.terms, self.metrics = terms, metrics

@@ -27,6 +27,7 @@ from concont.training.pseudo_labels import judge_training_rows
 from concont.training.quality import evaluate_probabilities
 from concont.training.recorder import Recorder
 from concont.training.state import TrainState
+from concont.training.step import Step
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class NetworkRun:
     test: TestSet | None
     state: TrainState
     resumed: bool = False
+    step: Step | None = None  # where some were timed already
 
     @property
     def epochs(self) -> int:
@@ -86,8 +88,9 @@ class NetworkRun:
 
     def _train(self, recorder: Recorder, stop: Callable[[], bool]) -> Iterator[Progress]:
         state, every = self.state, self.settings.train.checkpoint_every
+        parts = (self.settings, state, self.data, self.order, self.test, self.step)
         saved_at = time.perf_counter()
-        for progress in fit(self.settings, state, self.data, self.order, self.test):
+        for progress in fit(*parts):
             # Before the checkpoint: a line too many is cut on resuming, a missing one is lost.
             if progress.row is not None:
                 recorder.add(progress.row)

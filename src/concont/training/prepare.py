@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from concont.data import sources
 from concont.data.order import Order
+from concont.data.own_data import load_data
 from concont.data.placement import TrainingSet
 from concont.data.problem import Problem, make_problem
 from concont.device import choose_device
@@ -59,7 +60,7 @@ def prepare(
         settings = replace(settings, model=identify_weights(settings.model))
     if cuda_speed.should_compile(settings, device):
         cuda_speed.start_compile_workers()
-    dataset = data or sources.load(settings.data.source, settings.data.root)
+    dataset = data or load_data(settings.data)
     problem = make_problem(dataset, settings.data)
     _refuse(settings, problem)
     if train.deterministic:

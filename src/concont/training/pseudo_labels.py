@@ -24,7 +24,7 @@ def judge_training_rows(
     """
     if method.thresholds(state.method_state) is None:
         return None
-    probs = predict_proba(state.nets.modules["online"], data.images.images)
+    probs = predict_proba(state.nets.modules["online"], data.images)
     verdict = method.judge(probs, data.candidates, state.method_state)
     return None if verdict is None else describe_verdict(verdict, data.truth)
 

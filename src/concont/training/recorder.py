@@ -141,6 +141,7 @@ def describe_data(problem: Problem, moments: Moments | None) -> dict[str, Any]:
     return {
         "classes": list(problem.classes),
         "shape": list(problem.images.shape[1:]),
+        **({} if problem.fit is None else {"fit": problem.fit}),
         "normalisation": scale,
         "digest": problem.digest,
         "sets_hash": problem.sets_hash,

@@ -69,3 +69,35 @@ class TrainState:
         self.step, self.best, self.seconds = saved["step"], saved["best"], saved["seconds"]
         self.spent = dict(saved["spent"])
         self.steps_on_device.fill_(self.step)
+
+    def rewind(self, start: dict[str, Any]) -> None:
+        """Back to a copy of an earlier `state_dict`, in place: a captured step goes on with it.
+
+        A buffer of the optimiser that was not there is zero, from which it learns the same.
+        """
+        for name, module in self.nets.modules.items():
+            module.load_state_dict(start["nets"][name])
+        self._rewind_optimizer(start["optimizer"])
+        for name, tensor in self.method_state.items():
+            tensor.copy_(start["memory"][name])
+        self.views.set_state(start["views"])
+        torch.set_rng_state(start["torch"])
+        if start["cuda"] is not None:
+            torch.cuda.set_rng_state(start["cuda"], self.views.device)
+        self.meter.rewind(start["meter"])
+        self.step, self.best, self.seconds = start["step"], start["best"], start["seconds"]
+        self.spent = dict(start["spent"])
+        self.steps_on_device.fill_(self.step)
+
+    def _rewind_optimizer(self, start: dict[str, Any]) -> None:
+        groups = self.optimizer.param_groups
+        for group, before in zip(groups, start["param_groups"], strict=True):
+            if isinstance(group["lr"], Tensor):
+                group["lr"].copy_(before["lr"])
+            else:
+                group["lr"] = before["lr"]
+        for number, parameter in enumerate(p for group in groups for p in group["params"]):
+            known = start["state"].get(number, {})
+            for name, value in self.optimizer.state.get(parameter, {}).items():
+                if isinstance(value, Tensor):
+                    value.copy_(known[name]) if name in known else value.zero_()

@@ -74,6 +74,10 @@ class Step:
         self.run(index, images, draws)
         state.step += 1
 
+    def set_length(self, epochs: int) -> None:
+        """How many epochs the run will have, which some methods' schedules ask for."""
+        self.clock[1].fill_(epochs)
+
     def set_rate(self, lr: float) -> None:
         """The learning rate of the next step; the backbone's may be a multiple of it."""
         for group in self.state.optimizer.param_groups:

@@ -10,7 +10,7 @@ from concont.config.resolve import read_settings
 from concont.data.sources import Dataset
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
-from concont.training import classic_run, network_run, prepare
+from concont.training import classic_run, network_run, pace, prepare
 from concont.training.loop import Progress
 from concont.training.predictor import Predictor
 
@@ -70,15 +70,22 @@ class RestorePredictor(Protocol):
 
 @dataclass(frozen=True)
 class Trainer:
-    """One way of training: how a run is prepared, and how what it learned is read back."""
+    """One way of training: how a run is prepared, and how what it learned is read back.
+
+    announce: from a prepared run, and the minutes that it may take, to the run as it will be
+    trained, and a line that says what that is and how long it takes.
+    """
 
     prepare: PrepareRun
     restore: RestorePredictor
+    announce: Callable[[Any, float | None], tuple[PreparedRun, str]] = lambda run, _: (run, "")
 
 
 TRAINERS = {
-    "network": Trainer(prepare.prepare, network_run.NetworkPredictor.restore),
-    "classic": Trainer(classic_run.prepare, classic_run.ClassicPredictor.restore),
+    "network": Trainer(prepare.prepare, network_run.NetworkPredictor.restore, pace.announce),
+    "classic": Trainer(
+        classic_run.prepare, classic_run.ClassicPredictor.restore, classic_run.announce
+    ),
 }
 
 

@@ -1,0 +1,40 @@
+"""What to begin with where the data has no recipe of its own: by its size, and by the device."""
+
+from dataclasses import dataclass
+
+from concont.types import Plain
+
+STEPS = {"own": 10_000, "own-cpu": 2_800}  # of a run, about
+BATCH = {"own": 256, "own-cpu": 64}  # as in the recipes
+MOST_EPOCHS = 2_000
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """What must be known of the data: how many rows, and what one is like."""
+
+    rows: int
+    shape: tuple[int, ...]  # (H, W, channels), or (D,) of features
+    from_files: bool = False  # images that are made the size that is asked for
+
+
+def choose_recipe(device: str) -> str:
+    """The recipe for a kind of device, `cpu` or `cuda`."""
+    return "own" if device == "cuda" else "own-cpu"
+
+
+def complete_recipe(name: str, data: OwnData) -> Plain:
+    """What such a recipe leaves to the data: epochs, and the size that image files are given."""
+    if name not in STEPS:
+        return _size_of_files(data)
+    steps = max(1, data.rows // BATCH[name])
+    epochs = min(MOST_EPOCHS, max(1, round(STEPS[name] / steps)))
+    evaluate_every = max(1, epochs // 20)
+    return {
+        "train": {"epochs": epochs, "evaluate_every": evaluate_every},
+        **_size_of_files(data),
+    }
+
+
+def _size_of_files(data: OwnData) -> Plain:
+    return {"data": {"image_size": data.shape[0]}} if data.from_files else {}

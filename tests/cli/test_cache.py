@@ -1,0 +1,37 @@
+import pytest
+
+from concont.cli.app import app
+from concont.data.image_cache import load_images
+from pictures import noise
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv("CONCONT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def run(capsys, *words):
+    app(["data", "cache", *words], standalone_mode=False)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_sizes_are_listed_and_what_can_be_made_again_is_removed(place, save, capsys):
+    downloaded = place / "cifar10.npz"
+    path = save("image.png", noise(8, 8, 3))
+    load_images([path], (1000, 1000), 3, "crop")
+    (place / "gist").mkdir()
+    (place / "gist" / "features.npy").write_bytes(bytes(2_000_000))
+    downloaded.write_bytes(b"pixels")
+    images, gist = run(capsys)
+    assert images == f"decoded images: 0.003 GB kept in {place / 'images'}"
+    assert gist == f"GIST features: 0.002 GB kept in {place / 'gist'}"
+    assert "0.003 GB removed" in run(capsys, "--clear")[0]
+    assert list(place.iterdir()) == [downloaded]
+    assert "0.000 GB kept" in run(capsys)[0]
+    load_images([path], (10, 10), 3, "crop")  # as before
+
+
+def test_there_may_be_no_cache_yet(place, capsys):
+    assert all("0.000 GB" in line for line in run(capsys) + run(capsys, "--clear"))
+    assert not place.exists()

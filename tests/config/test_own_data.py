@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+import yaml
+
+from concont.config.own_data import BATCH, STEPS, OwnData, choose_recipe, complete_recipe
+from concont.config.recipe_files import read_recipe
+from concont.config.resolve import resolve
+
+
+@pytest.mark.parametrize(("device", "name"), [("cpu", "own-cpu"), ("cuda", "own")])
+def test_the_recipe_follows_the_device_and_its_batches_are_counted_right(device, name):
+    assert choose_recipe(device) == name
+    merged = {}
+    for recipe in read_recipe(name):
+        merged |= recipe.content.get("train", {})
+    assert merged["batch_size"] == BATCH[name]
+
+
+@pytest.mark.parametrize("rows", [10, 300, 3000, 100_000, 10_000_000])
+@pytest.mark.parametrize("name", STEPS)
+def test_a_run_has_about_as_many_steps_whatever_the_number_of_images(rows, name):
+    plain = complete_recipe(name, OwnData(rows, (32, 32, 3)))["train"]
+    epochs, steps = plain["epochs"], max(1, rows // BATCH[name])
+    assert epochs >= 1
+    assert 1 <= plain["evaluate_every"] <= epochs
+    assert epochs in (1, 2000) or 0.6 < epochs * steps / STEPS[name] < 1.5
+
+
+def test_data_of_ones_own_has_a_recipe_of_its_own_unless_one_is_named(toy_npz, tmp_path):
+    settings = resolve({"data": {"source": str(toy_npz)}, "train": {"device": "cpu"}})
+    assert (settings.recipe, settings.model.name) == ("own-cpu", "small")
+    assert settings.train.epochs == 2000  # of one step: 40 rows
+    assert settings.data.image_size is None
+    own = resolve({"data": {"source": str(toy_npz)}, "train": {"epochs": 3}})
+    assert own.train.epochs == 3
+    paper = resolve({"data": {"source": str(toy_npz)}}, "paper")
+    assert (paper.recipe, paper.train.epochs, paper.model.name) == ("paper", 800, "resnet18")
+    for method in ("sspl", "dpll", "partial"):
+        found = resolve({"data": {"source": str(toy_npz)}, "method": {"name": method}})
+        assert (found.recipe, found.method.name) == ("own-cpu", method)
+
+
+def test_arrays_are_looked_at_as_a_file_is():
+    images = OwnData(5000, (16, 16, 1))
+    settings = resolve({"train": {"device": "cpu"}}, own=images)
+    assert (settings.recipe, settings.train.epochs) == ("own-cpu", 36)
+    files = OwnData(5000, (48, 48, 3), from_files=True)
+    assert resolve({"train": {"device": "cpu"}}, own=files).data.image_size == 48
+
+
+def test_one_part_of_a_view_changes_and_the_rest_of_it_stays(toy_npz):
+    asked = ["views.strong.crop=[0.5, 1]"]
+    strong = resolve({"data": {"source": str(toy_npz)}}, None, asked).views.strong
+    assert (strong.crop, strong.draws, strong.cutout) == ((0.5, 1.0), 2, (0.5, 0.5))
+
+
+def test_what_cannot_be_looked_at_is_told_later(tmp_path):
+    (tmp_path / "broken.npz").write_bytes(b"no archive")
+    np.savez(tmp_path / "flat.npz", x_train=np.zeros(3))
+    for name in ("broken.npz", "flat.npz", "missing.npz"):
+        settings = resolve({"data": {"source": str(tmp_path / name)}})
+        assert settings.recipe == "default"
+
+
+def test_the_settings_of_such_a_run_are_complete_and_read_back(toy_npz, tmp_path):
+    from concont.config.resolve import read_settings, write_yaml
+
+    settings = resolve({"data": {"source": str(toy_npz)}, "train": {"device": "cpu"}})
+    (tmp_path / "config.yaml").write_text(write_yaml(settings))
+    assert yaml.safe_load(write_yaml(settings))["train"]["epochs"] == 2000
+    assert read_settings(tmp_path / "config.yaml") == settings
