@@ -122,7 +122,11 @@ def resnet_job(config):
     return ready
 
 
-def test_captured_steps_learn_what_eager_ones_learn(resnet_config, uncompiled, caplog):
+@pytest.mark.parametrize("backbone_rate", [1.0, 0.5])
+def test_captured_steps_learn_what_eager_ones_learn(
+    resnet_config, uncompiled, caplog, backbone_rate
+):
+    resnet_config["optimizer"]["backbone_rate"] = backbone_rate
     losses, moves = [], []
     for fast in (False, True):
         ready = resnet_job(resnet_config)

@@ -1,6 +1,8 @@
 """Networks of timm, given weights, and a backbone with a rate of its own: whole runs."""
 
+import itertools
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import concont
 from concont.config.resolve import resolve
 from concont.data.sources import from_arrays
 from concont.errors import DataError, Interrupted, UsageError
+from concont.nets.timm_networks import refuse_unknown_model
 from concont.runs.folder import RunFolder
 from concont.sweep.job import Job
 from concont.sweep.record import key_of, of_run
@@ -169,3 +172,26 @@ def test_a_frozen_backbone_stays_bit_for_bit(name, tmp_path, toy_arrays, toy_con
     again = start(toy_config, tmp_path / "again", toy_arrays, model={"name": name})
     resumed = stop_and_go_on(again, toy_arrays)
     assert all(torch.equal(found[k], resumed[k]) for k in found)
+
+
+PAGE = (Path(__file__).parent.parent / "docs" / "networks.md").read_text("utf-8")
+
+
+def test_the_commands_of_the_page_about_networks_are_settings(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vit.safetensors").write_bytes(b"")
+    (text,) = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.M)
+    for line in text.splitlines():
+        words = line.split()
+        given = [b for a, b in itertools.pairwise(words) if a == "--set"]
+        refuse_unknown_model(resolve({}, "default", given).model)
+
+
+@pytest.mark.slow
+def test_the_example_of_an_own_network_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.M)
+    names = {}
+    exec(code, names)
+    images = np.zeros((2, 8, 8), dtype=np.uint8)
+    assert np.allclose(*(names[run].predict_proba(images) for run in ("run", "again")))
