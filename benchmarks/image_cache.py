@@ -21,13 +21,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from concont.data.image_cache import load_images
+from concont.images.cache import load_images
 
 SIDES, SIZE = (500, 375), (224, 224)
 N_DISTINCT = 200  # pictures; the others are these, turned and shifted, so that no two are the same
 BARE_LOOP = """
 import sys, time
-from concont.data.image_files import read_image
+from concont.images.files import read_image
 paths = sys.stdin.read().splitlines()
 began = time.perf_counter(), time.process_time()
 for path in paths:

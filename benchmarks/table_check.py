@@ -50,7 +50,7 @@ def make_table(folder: Path, n_rows: int, n_classes: int = 100) -> Path:
 def measure(table: Path) -> dict[str, float | int]:
     """Check a table in this process."""
     start = time.perf_counter()
-    from concont.data.table_check import check_table
+    from concont.tables.check import check_table
 
     report = check_table(table, decode=False)
     seconds = time.perf_counter() - start

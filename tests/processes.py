@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from concont.classic import features
-from concont.data.image_cache import load_images
-from concont.data.image_files import read_image
+from concont.images.cache import load_images
+from concont.images.files import read_image
 from concont.runs.folder import write_whole
 
 # One thread each: bit for bit the same whatever the number of cores.

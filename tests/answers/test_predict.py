@@ -14,8 +14,8 @@ from concont.answers.predict import (
     write_csv,
     write_jsonl,
 )
-from concont.data.image_files import read_image
 from concont.errors import UsageError
+from concont.images.files import read_image
 from pictures import noise, vast_png
 
 COLOUR = (8, 8, 3)

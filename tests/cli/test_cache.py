@@ -1,7 +1,7 @@
 import pytest
 
 from concont.cli.app import app
-from concont.data.image_cache import load_images
+from concont.images.cache import load_images
 from pictures import noise
 
 

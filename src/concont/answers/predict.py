@@ -10,9 +10,9 @@ from typing import TextIO
 import numpy as np
 
 from concont.api import Run
-from concont.data.image_files import read_image
 from concont.data.sources import Images
 from concont.errors import DataError, UsageError
+from concont.images.files import read_image
 
 AT_ONCE = 256  # images in a batch, at most
 PIXELS = 2**20  # pixels in a batch, at most, unless one image has more

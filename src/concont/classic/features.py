@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from concont.cache import cache_folder
 from concont.classic.descriptor import gist
-from concont.data.named import cache_folder
 from concont.data.sources import Inputs, digest
 from concont.runs.folder import write_whole
 

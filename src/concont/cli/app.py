@@ -1,5 +1,6 @@
 """The command as a whole: its options, and how it ends."""
 
+import os
 import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -30,6 +31,9 @@ class Device(StrEnum):
 
 def main() -> None:
     """Run the command; a mistake or a failure is one line on standard error and an exit code."""
+    # Threads that wait for each other sleep: else two trainings on the same cores starve. To be
+    # said before torch is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app()
     except Interrupted as error:

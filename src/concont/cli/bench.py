@@ -80,7 +80,7 @@ def bench(
         from concont.bench.report import resolve_methods, time_method, time_methods, time_on_data
         from concont.bench.scaling import time_scaling
         from concont.config.resolve import resolve
-        from concont.data import sources
+        from concont.data.own_data import load_data
         from concont.device import choose_device
 
         given: dict[str, dict[str, Any]] = {
@@ -106,12 +106,14 @@ def bench(
             each = resolve_methods(methods, *asked)
             figures, print_figures = time_methods(each, rows, image_size, calls), _print_methods
         else:
-            settings, print_figures = resolve(*asked, code=method), _print_step
+            print_figures = _print_step
             if data is None:
+                settings = resolve(*asked, code=method)
                 figures = time_method(settings, rows, image_size, calls, plain)
-            else:
-                loaded = sources.load(data, settings.data.root)
-                figures = time_on_data(settings, loaded, calls)
+            else:  # as `concont train` would
+                flags["data"] = {"source": data}
+                settings = resolve(flags, recipe, assignments or [], code=method)
+                figures = time_on_data(settings, load_data(settings.data), calls)
     if as_json:
         typer.echo(json.dumps(figures))
     else:

@@ -20,7 +20,7 @@ def cache(
 
     It lies in `$CONCONT_CACHE`, else in the user's cache folder.
     """
-    from concont.data.named import cache_folder
+    from concont.cache import cache_folder
 
     place = cache_folder()
     for name, what in KEPT.items():

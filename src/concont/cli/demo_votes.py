@@ -23,25 +23,21 @@ ALIKE = {0: 6, 1: 7, 2: 3, 3: 8, 4: 9, 5: 6, 6: 5, 7: 1, 8: 3, 9: 4}
 def walk(seed: int, out: Path, console: Console) -> float:
     """Make the folder, run each command as a user would; the share of new images it gets right."""
     truth = make_folder(seed, out)
-    console.print(
+    _say(
+        console,
         f"{out}: photos/ has {N_VOTED} digits that three annotators voted on (votes.csv) and more "
         "that nobody did; new/ has digits to try the classifier on.",
-        soft_wrap=True,
-        highlight=False,
-        markup=False,
     )
-    for command in COMMANDS:
-        console.print(f"\n$ concont {command}", highlight=False, markup=False, soft_wrap=True)
-        _run(command.replace("SEED", str(seed)), out)
+    for command in (each.replace("SEED", str(seed)) for each in COMMANDS):
+        _say(console, f"\n$ concont {command}")
+        _run(command, out)
     with open(out / "predictions.csv", newline="") as file:
         labels = {Path(row["image"]).name: row["label"] for row in csv.DictReader(file)}
     right = float(np.mean([labels[name] == label for name, label in truth.items()]))
-    console.print(
-        f"\n{percent(right)} of the {len(truth)} new digits are named right; the votes are right in "
-        f"{percent(_share_right(out))}. Everything lies in {out}.",
-        soft_wrap=True,
-        highlight=False,
-        markup=False,
+    _say(
+        console,
+        f"\n{percent(right)} of the {len(truth)} new digits are named right; of the votes "
+        f"{percent(_share_right(out))} were. All of it lies in {out}.",
     )
     return right
 
@@ -73,6 +69,10 @@ def make_folder(seed: int, out: Path) -> dict[str, str]:
                 vote = digit if random.rand() < skill else wrong
                 writer.writerow([_name(number), annotator, vote])
     return {_name(number): str(label) for number, label in enumerate(data.y_test)}
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
 def _share_right(out: Path) -> float:

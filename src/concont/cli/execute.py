@@ -40,22 +40,23 @@ def start_run(
 
 
 def load_showing_progress(data: "Data") -> "Dataset":
-    """The data of these settings, with a bar while image files are read."""
+    """The data of these settings; on a terminal with a bar while image files are read."""
     from rich.progress import Progress
 
     from concont.data.own_data import load_data
 
+    screen = console()
     with ExitStack() as opened:
         bars: Progress | None = None
 
         def report(done: int, total: int) -> None:
             nonlocal bars
             if bars is None:  # not before there is something to read
-                bars = opened.enter_context(Progress(console=console(), transient=True))
+                bars = opened.enter_context(Progress(console=screen, transient=True))
                 bars.add_task("reading images", total=total)
             bars.update(bars.task_ids[0], completed=done, total=total)
 
-        return load_data(data, report)
+        return load_data(data, report if screen.is_terminal else None)
 
 
 def resume_run(path: Path, method: str | None) -> None:

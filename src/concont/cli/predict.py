@@ -38,7 +38,7 @@ def predict(
     """Label images with a finished run."""
     from concont.answers.predict import WRITERS, predict_files
     from concont.api import load
-    from concont.data.image_files import find_images
+    from concont.images.files import find_images
 
     _refuse_unless_writable(out)
     found = find_images(images)

@@ -15,9 +15,9 @@ from concont.cli.display import percent
 from concont.errors import UsageError, printable
 
 if TYPE_CHECKING:
-    from concont.data.agreement import Agreement
-    from concont.data.table_check import TableReport
-    from concont.data.table_problems import ProblemKind
+    from concont.tables.agreement import Agreement
+    from concont.tables.check import TableReport
+    from concont.tables.problems import ProblemKind
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -44,9 +44,9 @@ def from_votes(
     A class is a candidate of an image if at least --min-votes voted for it; where no class has so
     many, those with the most are. Images of the folder that nobody voted on become unlabelled.
     """
-    from concont.data.agreement import measure_agreement
-    from concont.data.table_problems import Problems
-    from concont.data.votes import (
+    from concont.tables.agreement import measure_agreement
+    from concont.tables.problems import Problems
+    from concont.tables.votes import (
         choose_candidates,
         count_votes,
         make_rows,
@@ -95,7 +95,7 @@ def check(
 
     Errors stop training, warnings do not.
     """
-    from concont.data.table_check import check_table
+    from concont.tables.check import check_table
 
     known = None if classes is None else _read_classes(classes)
     with _show_reading(quiet=as_json or not decode) as progress:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from concont.types import Plain
 
-STEPS = {"own": 10_000, "own-cpu": 2_800}  # of a run, about
+STEPS = {"own": 10_000, "own-cpu": 2_000}  # of a run, about
 BATCH = {"own": 256, "own-cpu": 64}  # as in the recipes
 MOST_EPOCHS = 2_000
 
@@ -29,7 +29,7 @@ def complete_recipe(name: str, data: OwnData) -> Plain:
         return _size_of_files(data)
     steps = max(1, data.rows // BATCH[name])
     epochs = min(MOST_EPOCHS, max(1, round(STEPS[name] / steps)))
-    evaluate_every = max(1, epochs // 20)
+    evaluate_every = max(1, epochs // 5)
     return {
         "train": {"epochs": epochs, "evaluate_every": evaluate_every},
         **_size_of_files(data),

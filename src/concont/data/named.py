@@ -10,6 +10,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from concont.cache import cache_folder
 from concont.errors import ConcontError, DataError, UsageError
 
 Arrays = dict[str, NDArray[Any]]
@@ -39,15 +40,6 @@ def default_root() -> Path:
     """`$CONCONT_DATA`, else a folder in the user's cache."""
     named = os.environ.get("CONCONT_DATA")
     return Path(named) if named else cache_folder()
-
-
-def cache_folder() -> Path:
-    """`$CONCONT_CACHE`, else the package's folder in the user's cache."""
-    named = os.environ.get("CONCONT_CACHE")
-    if named:
-        return Path(named)
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "concont"
 
 
 class _ArrayUnpickler(pickle.Unpickler):

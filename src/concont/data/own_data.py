@@ -11,13 +11,13 @@ import numpy as np
 from numpy.lib import format as npy
 
 from concont.data import sources
-from concont.data.image_cache import load_images
-from concont.data.image_files import read_size
 from concont.data.mapped_arrays import READ_NPY_HEADER
 from concont.data.sources import Dataset, digest
-from concont.data.tables import ImageTable, read_images_table
 from concont.errors import ConcontError, UsageError
+from concont.images.cache import load_images
+from concont.images.files import read_size
 from concont.runs.settings import NAMED_SOURCES, Data
+from concont.tables.table import ImageTable, read_images_table
 
 TABLES = (".csv", ".parquet")
 LARGEST = 64  # pixels: the side that image files are given unless a user asks for another
@@ -92,7 +92,11 @@ def load_table(data: Data, table: ImageTable, report: Report | None = None) -> D
     n_train = int((~table.is_test).sum())
     size = data.image_size or choose_size(table.paths(order[:LOOKED_AT]))
     paths = table.paths(order)
-    found = load_images(paths, (size, size), CHANNELS, data.fit, report=report)
+    found = load_images(
+        *(paths, (size, size), CHANNELS, data.fit),
+        report=report,
+        describe=lambda row: table.describe_image(int(order[row])),
+    )
     train, test = order[:n_train], order[n_train:]
     known: dict[str, Any] = {
         "candidates": table.candidates[train],

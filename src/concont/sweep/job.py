@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from concont.data.candidate_file import read_candidate_sets
-from concont.data.sources import load
+from concont.data.own_data import load_data
 from concont.errors import UsageError
 from concont.runs.settings import NAMED_SOURCES, Data, Settings
 
@@ -39,12 +39,12 @@ def read_data_file(data: Data) -> DataFile:
         raise UsageError("it does not say what to train on, as data: {source: digits}")
     path = Path(data.source)
     written = path.stat().st_mtime_ns if path.exists() else 0
-    return _read_data_file(data.source, data.root, written)
+    return _read_data_file(data, written)
 
 
 @cache
-def _read_data_file(source: str, root: str | None, written: int) -> DataFile:
-    dataset = load(source, root)
+def _read_data_file(data: Data, written: int) -> DataFile:
+    dataset = load_data(data)
     return DataFile(dataset.digest, len(dataset.x_train))
 
 

@@ -1,0 +1,1 @@
+"""Tables of images with candidate sets, and the votes that make them."""
