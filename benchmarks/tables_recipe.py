@@ -65,3 +65,16 @@ def strong_cells() -> Rows:
             ]
         )
     return rows
+
+
+@table
+def own_data_search() -> Rows:
+    """The runs that chose the recipe for one's own images on a CPU."""
+    columns = ("network", "width", "batch", "epochs", "lr", "momentum", "partial_share", "branches")
+    rows = [[*(name.replace("_", " ") for name in columns), "accuracy, %"]]
+    runs = [run for run in record("own-data-search")["runs"] if "branches" in run]
+    for run in sorted(runs, key=lambda run: -run["accuracy"]):
+        view = ", weak view pad4" if "weak_view" in run else ""
+        named = {**run, "network": run["network"] + view}
+        rows.append([*(str(named[name]) for name in columns), percent(run["accuracy"])])
+    return rows
