@@ -26,6 +26,14 @@ def test_a_run_has_about_as_many_steps_whatever_the_number_of_images(rows, name)
     assert epochs in (1, 2000) or 0.6 < epochs * steps / STEPS[name] < 1.5
 
 
+def test_large_images_come_in_smaller_batches():
+    small, large = (complete_recipe("own", OwnData(5000, (n, n, 3))) for n in (96, 224))
+    assert (small["train"]["batch_size"], large["train"]["batch_size"]) == (256, 64)
+    assert "optimizer" not in small
+    assert large["optimizer"] == {"lr": 0.03}
+    assert large["train"]["epochs"] == 128  # of 78 steps
+
+
 def test_data_of_ones_own_has_a_recipe_of_its_own_unless_one_is_named(toy_npz, tmp_path):
     settings = resolve({"data": {"source": str(toy_npz)}, "train": {"device": "cpu"}})
     assert (settings.recipe, settings.model.name) == ("own-cpu", "small")
@@ -43,7 +51,7 @@ def test_data_of_ones_own_has_a_recipe_of_its_own_unless_one_is_named(toy_npz, t
 def test_arrays_are_looked_at_as_a_file_is():
     images = OwnData(5000, (16, 16, 1))
     settings = resolve({"train": {"device": "cpu"}}, own=images)
-    assert (settings.recipe, settings.train.epochs) == ("own-cpu", 36)
+    assert (settings.recipe, settings.train.epochs) == ("own-cpu", 26)
     files = OwnData(5000, (48, 48, 3), from_files=True)
     assert resolve({"train": {"device": "cpu"}}, own=files).data.image_size == 48
 

@@ -6,6 +6,7 @@ from concont.types import Plain
 
 STEPS = {"own": 10_000, "own-cpu": 2_000}  # of a run, about
 BATCH = {"own": 256, "own-cpu": 64}  # as in the recipes
+LARGE = 96  # pixels: the side above which a GPU of common size holds a quarter of that batch
 MOST_EPOCHS = 2_000
 
 
@@ -24,16 +25,18 @@ def choose_recipe(device: str) -> str:
 
 
 def complete_recipe(name: str, data: OwnData) -> Plain:
-    """What such a recipe leaves to the data: epochs, and the size that image files are given."""
+    """What such a recipe leaves to the data: epochs, batches, the size of image files."""
     if name not in STEPS:
         return _size_of_files(data)
-    steps = max(1, data.rows // BATCH[name])
+    large = name == "own" and max(data.shape) > LARGE
+    batch = BATCH[name] // 4 if large else BATCH[name]
+    steps = max(1, data.rows // batch)
     epochs = min(MOST_EPOCHS, max(1, round(STEPS[name] / steps)))
-    evaluate_every = max(1, epochs // 5)
-    return {
-        "train": {"epochs": epochs, "evaluate_every": evaluate_every},
+    plain: Plain = {
+        "train": {"epochs": epochs, "evaluate_every": max(1, epochs // 5), "batch_size": batch},
         **_size_of_files(data),
     }
+    return {**plain, "optimizer": {"lr": 0.03}} if large else plain
 
 
 def _size_of_files(data: OwnData) -> Plain:
