@@ -181,3 +181,48 @@ def rearranged_step() -> Rows:
             for row in record("rearranged-step-h200")["rows"]
         ),
     ]
+
+
+@table
+def stems_cpu() -> Rows:
+    """What stems that fit the image's size save."""
+    stems = ("whole", "half", "quarter")
+    rows = [["seconds of one core a step", *(f"`{stem}`" for stem in stems)]]
+    for step in record("stems-cpu")["steps"]:
+        name = f"`{step['network']}`, {step['images']} images of {step['size']} px"
+        rows.append([name, *(str(step.get(stem, "")) for stem in stems)])
+    return rows
+
+
+@table
+def own_data_cpu() -> Rows:
+    """Images of one's own on two cores: what was measured, from the folder to the classifier."""
+    found = record("own-data-cpu")
+    trial, check, cache = found["trial"], found["table_check"], found["image_cache"]
+    both = found["two_trainings"]
+    speed = [a / b for a, b in zip(cache["images_per_s"], cache["bare_images_per_s"], strict=True)]
+    second = max(found["second_start"]["seconds"])
+    return [
+        ["what", "measured"],
+        ["test accuracy, `own-cpu`", f"{100 * trial['accuracy']:.2f} %"],
+        ["the whole command", f"{trial['whole_command_seconds']} s"],
+        ["test accuracy, SSPL on the same images", f"{100 * trial['sspl']['accuracy']:.2f} %"],
+        ["SSPL's time", f"{trial['sspl']['seconds']} s"],
+        [
+            f"`concont data check --no-decode`, {check['rows']:,} rows",
+            f"{check['seconds']:.1f} s, {check['peak_memory_gb']:.1f} GB",
+        ],
+        [
+            "JPEGs of 500 x 375 to 224 x 224, decoded and kept",
+            f"{min(cache['images_per_s'])} to {max(cache['images_per_s'])} images/s",
+        ],
+        [
+            "of what the bare decoder does on the same cores",
+            f"{100 * min(speed):.0f} to {100 * max(speed):.0f} %",
+        ],
+        [f"the second start, {found['second_start']['images']:,} images", f"{second:.1f} s"],
+        [
+            "two trainings at once on digits, when waiting threads sleep",
+            f"{both['two_at_once_s']:.0f} s (else {both['two_at_once_before_s']:.0f} s)",
+        ],
+    ]

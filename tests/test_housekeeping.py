@@ -101,7 +101,7 @@ def test_the_example_method_would_pass_the_linter(block, command):
 
 def test_the_example_method_trains(reference, tmp_path, toy_arrays, toy_config):
     config = {**toy_config, "method": {"name": reference}}
-    config["train"] = {**config["train"], "epochs": 20}
+    config["train"] = {**config["train"], "epochs": 20, "evaluate_every": 1}
     run = concont.train(config, data=toy_arrays, out=tmp_path / "run")
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert run.settings.data.unlabeled is True

@@ -37,7 +37,7 @@ def config(toy_config, code):
 
 
 def settings_of(config, **more):
-    return resolve({**config, **more}, code=config["method"]["name"])
+    return resolve({**config, **more}, "default", code=config["method"]["name"])
 
 
 def test_what_it_brings_and_what_belongs_to_the_data_reaches_it(code):
@@ -55,7 +55,7 @@ def test_what_it_brings_and_what_belongs_to_the_data_reaches_it(code):
 def test_a_run_of_it_holds_its_place_and_digest_and_its_record_no_place(
     tmp_path, config, code, toy_arrays
 ):
-    run = concont.train(config, data=toy_arrays, out=tmp_path / "run")
+    run = concont.train({**config, "recipe": "default"}, data=toy_arrays, out=tmp_path / "run")
     plain = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
     assert list(plain["method"]) == ["name", "digest", "pace", "queue", "mode", "depth"]
     assert plain["method"]["name"] == code
@@ -100,7 +100,7 @@ def test_it_goes_on_after_a_stop_bit_for_bit_once_its_code_is_named(
     tmp_path, config, code, toy_arrays, caplog
 ):
     data = from_arrays(toy_arrays)
-    concont.train(config, data=toy_arrays, out=tmp_path / "whole")
+    concont.train({**config, "recipe": "default"}, data=toy_arrays, out=tmp_path / "whole")
     own = settings_of(config)
     own = replace(own, data=replace(own.data, source="", root=None))
     job = prepare(own, RunFolder(tmp_path / "run"), data)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from concont.config.resolve import read_settings, resolve, write_yaml
+from concont.data.own_data import load_data
 from concont.data.problem import make_candidate_sets
 from concont.data.sources import load
 from concont.errors import UsageError
@@ -58,7 +59,7 @@ def test_the_file_that_is_written_is_the_same_job(tmp_path, settings):
 
 def test_a_file_of_data_is_read_once_until_it_changes(toy_npz, toy_arrays, settings, monkeypatch):
     read = []
-    monkeypatch.setattr(module, "load", lambda *where: read.append(where) or load(*where))
+    monkeypatch.setattr(module, "load_data", lambda data: read.append(data) or load_data(data))
     first = read_data_file(settings.data)
     assert [Job(settings, "mine").key for _ in range(3)] == 3 * [settings.hash(first.digest)]
     assert (len(read), first.n_train) == (1, 40)

@@ -24,14 +24,17 @@ def choose_recipe(device: str) -> str:
     return "own" if device == "cuda" else "own-cpu"
 
 
-def complete_recipe(name: str, data: OwnData) -> Plain:
-    """What such a recipe leaves to the data: epochs, batches, the size of image files."""
+def complete_recipe(name: str, data: OwnData, asked: int | None = None) -> Plain:
+    """What such a recipe leaves to the data: epochs, batches, the size of image files.
+
+    asked: how many epochs the user wants, if that was said.
+    """
     if name not in STEPS:
         return _size_of_files(data)
     large = name == "own" and max(data.shape) > LARGE
     batch = BATCH[name] // 4 if large else BATCH[name]
     steps = max(1, data.rows // batch)
-    epochs = min(MOST_EPOCHS, max(1, round(STEPS[name] / steps)))
+    epochs = asked or min(MOST_EPOCHS, max(1, round(STEPS[name] / steps)))
     plain: Plain = {
         "train": {"epochs": epochs, "evaluate_every": max(1, epochs // 5), "batch_size": batch},
         **_size_of_files(data),

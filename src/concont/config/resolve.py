@@ -113,7 +113,9 @@ def resolve(
         raise UsageError(f"{chosen} {NOT_RUN} {chosen}")
     layers = [*layers_for(kind, chosen, recipes), Layer(row), Layer(asked)]
     if own is not None:
-        layers.insert(-2, Layer(complete_recipe(name, own)))
+        epochs = check_section("train", Train, get_section(asked, "train")).epochs
+        said = epochs if "epochs" in get_section(asked, "train") else None
+        layers.insert(-2, Layer(complete_recipe(name, own, said)))
     plain = merge_layers(layers, {**SECTIONS, "method": kind})
     label = "+".join([recipes[-1].label, *rows])
     settings = _check(plain, kind, method_source, label)
