@@ -74,7 +74,7 @@ class Run:
             raise UsageError("the run learned from arrays; give some: evaluate(images, labels)")
         if source is None:
             problem = make_problem(load_data(own), own)
-            RunFolder(self.path).refuse_other_data(problem.digest)
+            RunFolder(self.path).refuse_other_data(problem.digest, own.source)
             held = problem.test_images
             inputs = None if held is None else np.asarray(held)
             return inputs, problem.test_labels, problem.evaluated_on

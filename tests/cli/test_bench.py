@@ -5,6 +5,7 @@ import pytest
 import concont
 from concont.cli.app import app
 from concont.errors import UsageError
+from image_tables import make_table
 from processes import concont as command
 from refusals import run_here
 
@@ -23,13 +24,24 @@ def test_json_holds_the_figures_and_none_of_a_way_left_out():
 
 @pytest.mark.slow
 def test_of_given_images_it_says_how_busy_the_device_is(toy_npz, capsys):
-    app(["bench", "--data", str(toy_npz), *SMALL], standalone_mode=False)
+    words = ["bench", "--data", str(toy_npz), "--device", "cpu", "--batch", "16"]
+    app(words, standalone_mode=False)
     text = capsys.readouterr().out
     assert "busy " in text
-    app(["bench", "--data", str(toy_npz), *SMALL, "--json"], standalone_mode=False)
+    app([*words, "--json"], standalone_mode=False)
     figures = json.loads(capsys.readouterr().out)
     assert 0 < figures["busy"] <= 1
     assert (figures["image_size"], figures["batch"]) == (8, 16)
+
+
+def test_a_table_is_timed_at_the_size_that_is_asked_for(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("CONCONT_CACHE", str(tmp_path / "cache"))
+    table = make_table(tmp_path / "photos")
+    words = ["--data", str(table), "--image-size", "12", "--batch", "4", "--device", "cpu"]
+    app(["bench", *words, "--json"], standalone_mode=False)
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["image_size"], figures["batch"]) == (12, 4)
+    assert 0 < figures["busy"] <= 1
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from PIL import Image
 from concont.cli.execute import load_showing_progress
 from concont.cli.train import TrainCommand
 from concont.runs.settings import Data
-from image_tables import make_odd_table, write_csv
+from image_tables import TWO_COLUMNS, make_odd_table, write_csv
 from processes import concont
 from refusals import assert_refused, run_here
 
@@ -51,7 +51,8 @@ def test_from_a_folder_and_votes_to_a_run_and_its_predictions(folder):
     words = ("--data", "photos", "--votes", "votes.csv", "--unlabeled", "more", "--epochs", "2")
     done = concont("train", *words, *QUICK, *N_CPU, "--out", "run", cwd=folder)
     assert done.returncode == 0, done.stderr
-    first, *_, result, place = done.stdout.splitlines()
+    reading, first, *_, result, place = done.stdout.splitlines()
+    assert reading == "reading 50 images"
     assert first.startswith("concont trains small (")
     assert "50 images of 10 x 10, " in first
     assert "2 epochs of 3 steps; about a second" in first
@@ -95,20 +96,33 @@ def test_a_table_is_trained_on_measured_resumed_and_evaluated(folder):
     assert "is finished" in again.stdout
 
 
-@pytest.mark.parametrize(
-    ("problem", "message"),
-    [
-        ("missing image", "table.csv row 5: there is no file no.png in "),
-        ("cut short", "table.csv row 5: cut.png: "),
-        ("climbing path", "table.csv row 5: ../3.png leaves the image folder"),
-        ("too large", "table.csv row 5: bomb.png: "),
-    ],
-)
-def test_a_bad_table_is_one_line_and_no_run(problem, message, tmp_path, capsys, monkeypatch):
+ERRORS = [name for name, (_, severity, *_) in TWO_COLUMNS.items() if severity == "error"]
+
+
+@pytest.mark.parametrize("problem", ERRORS)
+def test_a_bad_table_is_one_line_and_no_run(problem, tmp_path, capsys, monkeypatch):
     table = make_odd_table(tmp_path, problem)
     monkeypatch.chdir(tmp_path)
-    refused = run_here(capsys, "train", "--data", table, *N_CPU)
-    assert_refused(refused, 1, message, tmp_path)
+    refused = run_here(capsys, "train", "--data", "photos/table.csv", *N_CPU)
+    assert_refused(refused, 1, f"{table} row 5: ", tmp_path)
+
+
+@pytest.mark.slow
+def test_a_process_refuses_it_in_the_same_way(tmp_path):
+    table = make_odd_table(tmp_path, "cut short")
+    refused = concont("train", "--data", "photos/table.csv", *N_CPU, cwd=tmp_path)
+    assert_refused(refused, 1, f"{table} row 5: cut.png: ", tmp_path)
+
+
+def test_what_is_refused_leaves_the_old_run(toy_npz, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = ("--data", toy_npz, *QUICK, *N_CPU, "--epochs", "1", "--out", "run")
+    assert concont("train", *config, cwd=tmp_path).returncode == 0
+    before = (tmp_path / "run/summary.json").read_text()
+    again = ("train", "--data", toy_npz, *QUICK, *N_CPU, "--out", "run", "--overwrite")
+    for words in (("--minutes", "0.0001"), ("--minutes", "1", "--method", "sspl")):
+        assert run_here(capsys, *again, *words).returncode == 2
+        assert (tmp_path / "run/summary.json").read_text() == before
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def test_the_recipe_follows_the_device_and_its_batches_are_counted_right(device,
 @pytest.mark.parametrize("rows", [10, 300, 3000, 100_000, 10_000_000])
 @pytest.mark.parametrize("name", STEPS)
 def test_a_run_has_about_as_many_steps_whatever_the_number_of_images(rows, name):
-    plain = complete_recipe(name, OwnData(rows, (32, 32, 3)))["train"]
+    plain = complete_recipe([name], OwnData(rows, (32, 32, 3)), {})["train"]
     epochs, steps = plain["epochs"], max(1, rows // BATCH[name])
     assert epochs >= 1
     assert 1 <= plain["evaluate_every"] <= epochs
@@ -27,7 +27,7 @@ def test_a_run_has_about_as_many_steps_whatever_the_number_of_images(rows, name)
 
 
 def test_large_images_come_in_smaller_batches():
-    small, large = (complete_recipe("own", OwnData(5000, (n, n, 3))) for n in (96, 224))
+    small, large = (complete_recipe(["own"], OwnData(5000, (n, n, 3)), {}) for n in (96, 224))
     assert (small["train"]["batch_size"], large["train"]["batch_size"]) == (256, 64)
     assert "optimizer" not in small
     assert large["optimizer"] == {"lr": 0.03}
@@ -46,6 +46,45 @@ def test_data_of_ones_own_has_a_recipe_of_its_own_unless_one_is_named(toy_npz, t
     for method in ("sspl", "dpll", "partial"):
         found = resolve({"data": {"source": str(toy_npz)}, "method": {"name": method}})
         assert (found.recipe, found.method.name) == ("own-cpu", method)
+
+
+def test_what_a_user_says_of_batches_and_lengths_decides_the_rest(toy_npz, tmp_path):
+    rows = OwnData(6400, (32, 32, 3), from_files=True)
+    usual = resolve({"train": {"device": "cpu"}}, own=rows)
+    assert (usual.train.batch_size, usual.train.epochs) == (64, 20)
+    small = resolve({"train": {"device": "cpu", "batch_size": 16}}, own=rows)
+    assert (small.train.batch_size, small.train.epochs) == (16, 5)  # as many steps
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("extends: own-cpu\noptimizer: {lr: 0.05}\ndata: {image_size: 24}\n")
+    found = resolve({}, str(mine), own=rows)
+    assert (found.recipe, found.optimizer.lr, found.train.epochs) == ("mine", 0.05, 20)
+    assert found.data.image_size == 24
+    mine.write_text("extends: own-cpu\ntrain: {epochs: 7, batch_size: 32}\n")
+    assert resolve({}, str(mine), own=rows).train.epochs == 7
+    assert resolve({}, str(mine), own=rows).train.evaluate_every == 1
+
+
+def test_a_folder_that_is_called_as_a_recipe_is_a_folder(tmp_path, monkeypatch):
+    from image_tables import make_images
+
+    monkeypatch.chdir(tmp_path)
+    make_images(tmp_path / "own", [f"{name}/{k}.png" for name in "ab" for k in range(5)])
+    settings = resolve({"data": {"source": "own"}, "train": {"device": "cpu"}})
+    assert (settings.recipe, settings.data.image_size) == ("own-cpu", 8)
+    assert settings.data.source == str(tmp_path / "own")
+
+
+def test_a_folder_of_unlabelled_images_is_used_by_every_method(tmp_path):
+    from image_tables import make_images, make_table
+
+    table = make_table(tmp_path / "photos")
+    make_images(tmp_path / "more", ["x.png"], start=90)
+    data = {"source": str(table)}
+    more = {**data, "unlabeled_images": str(tmp_path / "more")}
+    for method, alone in (("dpll", False), ("concont", True)):
+        for section, used in ((data, alone), (more, True), ({**more, "unlabeled": False}, False)):
+            flags = {"data": section, "method": {"name": method}, "train": {"device": "cpu"}}
+            assert resolve(flags).data.unlabeled is used
 
 
 def test_arrays_are_looked_at_as_a_file_is():

@@ -1,5 +1,7 @@
 """Data of a user's own: looked at before it is loaded, and loaded."""
 
+import shutil
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -95,11 +97,35 @@ def test_the_size_is_the_images_own_but_never_large(tmp_path, table):
     assert load_data(settings(table)).x_train.shape == (4, 8, 8, 3)
     sizes = {"tall.png": (50, 30), "wide.png": (40, 70), "large.png": (900, 800)}
     for name, (width, height) in sizes.items():
-        Image.new("RGB", (width, height)).save(tmp_path / name)
-    paths = {name: str(tmp_path / name) for name in sizes}
-    assert choose_size([paths["tall.png"], paths["wide.png"]]) == 35
-    assert choose_size([paths["large.png"]]) == 64
-    assert choose_size([str(tmp_path / "missing.png")]) == 64
+        Image.new("RGB", (width, height)).save(tmp_path / "photos" / name)
+    write_csv(table, [("tall.png", "a"), ("wide.png", "b")])
+    assert choose_size(open_table(settings(table))) == 35
+    tests = [("large.png", "", "a", "test"), ("0.png", "", "b", "test")]  # which do not count
+    rows = [("tall.png", "a", "", ""), ("wide.png", "b", "", ""), *tests]
+    write_csv(table, rows, ("image", "candidates", "label", "split"))
+    assert choose_size(open_table(settings(table))) == 35
+    write_csv(table, [("large.png", "a"), ("wide.png", "b")])
+    assert choose_size(open_table(settings(table))) == 64
+    (tmp_path / "photos" / "wide.png").write_bytes(b"no image")
+    assert choose_size(open_table(settings(table))) == 64
+
+
+def test_a_copy_of_a_test_image_is_not_trained_on(table, tmp_path):
+    shutil.copy(tmp_path / "photos" / "5.png", tmp_path / "photos" / "3.png")
+    with pytest.raises(DataError) as refused:
+        load_data(settings(table, image_size=8))
+    assert str(refused.value) == (
+        f"{table} row 6: 5.png is to be tested on, and has the same content as {table} row 7: "
+        "3.png, which is to be trained on"
+    )
+
+
+def test_a_table_that_is_measured_and_then_loaded_is_read_once(table, caplog):
+    table.write_text(table.read_text() + "0.png,a|b,2|1,,\n")  # a row twice is a warning
+    for _ in range(2):
+        resolve({"data": vars(settings(table))})
+    load_data(settings(table, image_size=8))
+    assert caplog.text.count("`concont data check` lists them") == 1
 
 
 def test_votes_on_a_folder_are_the_table_that_from_votes_writes(tmp_path):
@@ -133,7 +159,8 @@ def test_votes_on_a_folder_are_the_table_that_from_votes_writes(tmp_path):
 
 
 def test_what_only_image_files_have_is_refused_of_arrays(toy_npz):
-    for name, value in (("images", "photos"), ("votes", "v.csv"), ("image_size", 8)):
+    wrong = {"images": "photos", "votes": "v.csv", "image_size": 8, "fit": "pad"}
+    for name, value in wrong.items():
         with pytest.raises(UsageError, match=f"data.{name} goes with a table or a folder"):
             load_data(Data(str(toy_npz), **{name: value}))
     assert load_data(Data(str(toy_npz))).fit is None

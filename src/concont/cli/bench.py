@@ -23,10 +23,16 @@ def bench(
     data: Annotated[
         str | None,
         typer.Option(
-            help="Time these images, a named source or a file, fetched and on the device."
+            help="Time these images, as `concont train` takes them, fetched and on the device; "
+            "--set data.images=DIR for a table's."
         ),
     ] = None,
-    image_size: Annotated[int, typer.Option(min=4, help="Side of the random images.")] = 32,
+    image_size: Annotated[
+        int | None,
+        typer.Option(
+            min=4, help="Side of the random images, by default 32; with --data, of image files."
+        ),
+    ] = None,
     images: Annotated[
         int | None, typer.Option(min=20, help="How many; 50,000, on a CPU 2,000.")
     ] = None,
@@ -96,7 +102,7 @@ def bench(
         chosen = [a for a in small if batch is None or "batch" not in a] + (assignments or [])
         asked = flags, recipe or "cifar10", chosen
         calls = (100 if on_gpu else 5) if steps is None else steps
-        rows = (50_000 if on_gpu else 2_000) if images is None else images
+        rows, side = images or (50_000 if on_gpu else 2_000), image_size or 32
         if scaling:
             figures, print_figures = (
                 time_scaling(resolve(*asked, code=method), calls),
@@ -104,14 +110,14 @@ def bench(
             )
         elif methods is not None:
             each = resolve_methods(methods, *asked)
-            figures, print_figures = time_methods(each, rows, image_size, calls), _print_methods
+            figures, print_figures = time_methods(each, rows, side, calls), _print_methods
         else:
             print_figures = _print_step
             if data is None:
                 settings = resolve(*asked, code=method)
-                figures = time_method(settings, rows, image_size, calls, plain)
+                figures = time_method(settings, rows, side, calls, plain)
             else:  # as `concont train` would
-                flags["data"] = {"source": data}
+                flags["data"] = {"source": data, "image_size": image_size}
                 settings = resolve(flags, recipe, assignments or [], code=method)
                 figures = time_on_data(settings, load_data(settings.data), calls)
     if as_json:

@@ -1,6 +1,5 @@
 """What starts, resumes and shows a run of `concont train`."""
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,29 +33,35 @@ def start_run(
             "or choose another --out"
         )
     run = trainer_of(settings).prepare(settings, folder, load_showing_progress(settings.data))
+    run = _announce(run, minutes)
     if overwrite:
-        folder.clear()
-    _execute(run, minutes)
+        folder.clear()  # not before all that could be refused was
+    _execute(run)
 
 
 def load_showing_progress(data: "Data") -> "Dataset":
-    """The data of these settings; on a terminal with a bar while image files are read."""
+    """The data of these settings; where image files have to be read, a bar or a line says so."""
     from rich.progress import Progress
 
     from concont.data.own_data import load_data
 
     screen = console()
-    with ExitStack() as opened:
-        bars: Progress | None = None
+    bars = Progress(console=screen, transient=True)
 
-        def report(done: int, total: int) -> None:
-            nonlocal bars
-            if bars is None:  # not before there is something to read
-                bars = opened.enter_context(Progress(console=screen, transient=True))
-                bars.add_task("reading images", total=total)
-            bars.update(bars.task_ids[0], completed=done, total=total)
+    def report(done: int, total: int) -> None:
+        if not bars.task_ids:  # not before there is something to read
+            bars.add_task("reading images", total=total)
+            if screen.is_terminal:
+                bars.start()
+            else:
+                screen.print(f"reading {total:,} images", highlight=False)
+        bars.update(bars.task_ids[0], completed=done, total=total)
 
-        return load_data(data, report if screen.is_terminal else None)
+    try:
+        return load_data(data, report)
+    finally:
+        if screen.is_terminal:
+            bars.stop()
 
 
 def resume_run(path: Path, method: str | None) -> None:
@@ -70,20 +75,30 @@ def resume_run(path: Path, method: str | None) -> None:
         summary = folder.read_summary()
         typer.echo(f"{path} is finished: {_result(summary)}")
         return
-    _execute(reopen_run(folder, method=method))
+    _execute(_announce(reopen_run(folder, method=method)))
 
 
-def _execute(run: "PreparedRun", minutes: float | None = None) -> None:
-    from concont.cli.display import show_progress
+def _announce(run: "PreparedRun", minutes: float | None = None) -> "PreparedRun":
+    """Say what will be trained and for how long; returns the run as it will be trained."""
     from concont.signals import stop_requests
     from concont.training.trainers import trainer_of
 
+    try:
+        with stop_requests(at_once=True):
+            run, line = trainer_of(run.settings).announce(run, minutes)
+    except KeyboardInterrupt:
+        raise Interrupted("stopped before the first step") from None
+    if line:
+        console().print(line, soft_wrap=True, highlight=False, markup=False)
+    return run
+
+
+def _execute(run: "PreparedRun") -> None:
+    from concont.cli.display import show_progress
+    from concont.signals import stop_requests
+
     screen = console()
     try:
-        with stop_requests(at_once=True):  # nothing is written yet
-            run, line = trainer_of(run.settings).announce(run, minutes)
-        if line:
-            screen.print(line, soft_wrap=True, highlight=False, markup=False)
         with stop_requests(at_once=run.epochs is None) as stop:
             show_progress(run.execute(stop), run.epochs, run.settings.method.name, screen)
     except KeyboardInterrupt:

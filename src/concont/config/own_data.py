@@ -1,6 +1,8 @@
 """What to begin with where the data has no recipe of its own: by its size, and by the device."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from concont.types import Plain
 
@@ -24,17 +26,20 @@ def choose_recipe(device: str) -> str:
     return "own" if device == "cuda" else "own-cpu"
 
 
-def complete_recipe(name: str, data: OwnData, asked: int | None = None) -> Plain:
+def complete_recipe(names: Sequence[str], data: OwnData, train: Mapping[str, Any]) -> Plain:
     """What such a recipe leaves to the data: epochs, batches, the size of image files.
 
-    asked: how many epochs the user wants, if that was said.
+    names: of the recipe and of those that it extends, root first. train: the user's own settings of
+    that section, which these figures must fit.
     """
-    if name not in STEPS:
+    known = [name for name in names if name in STEPS]
+    if not known:
         return _size_of_files(data)
+    name = known[-1]
     large = name == "own" and max(data.shape) > LARGE
-    batch = BATCH[name] // 4 if large else BATCH[name]
+    batch = train.get("batch_size") or (BATCH[name] // 4 if large else BATCH[name])
     steps = max(1, data.rows // batch)
-    epochs = asked or min(MOST_EPOCHS, max(1, round(STEPS[name] / steps)))
+    epochs = train.get("epochs") or min(MOST_EPOCHS, max(1, round(STEPS[name] / steps)))
     plain: Plain = {
         "train": {"epochs": epochs, "evaluate_every": max(1, epochs // 5), "batch_size": batch},
         **_size_of_files(data),

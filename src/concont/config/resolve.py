@@ -1,7 +1,7 @@
 """From built-in defaults, a recipe, flags and `--set` to checked settings, in that order."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -20,7 +20,14 @@ from concont.config.layers import (
     merge_layers,
 )
 from concont.config.own_data import OwnData, choose_recipe, complete_recipe
-from concont.config.recipe_files import read_recipe, read_rows, read_yaml, recipe_names, row_names
+from concont.config.recipe_files import (
+    Recipe,
+    read_recipe,
+    read_rows,
+    read_yaml,
+    recipe_names,
+    row_names,
+)
 from concont.config.registry import (
     HOW,
     is_reference,
@@ -97,7 +104,7 @@ def resolve(
     """
     asked = expand(merge(flags, parse_assignments(assignments)))
     source = get_section(asked, "data").get("source")
-    known = source if source in recipe_names() else None
+    known = source if source in NAMED_SOURCES and source in recipe_names() else None
     if own is None and known is None and source:
         own = _look_at(asked)
     usual = known or ("default" if own is None else _recipe_for(asked))
@@ -113,9 +120,7 @@ def resolve(
         raise UsageError(f"{chosen} {NOT_RUN} {chosen}")
     layers = [*layers_for(kind, chosen, recipes), Layer(row), Layer(asked)]
     if own is not None:
-        epochs = check_section("train", Train, get_section(asked, "train")).epochs
-        said = epochs if "epochs" in get_section(asked, "train") else None
-        layers.insert(-2, Layer(complete_recipe(name, own, said)))
+        _add_what_data_decides(layers, recipes, own)
     plain = merge_layers(layers, {**SECTIONS, "method": kind})
     label = "+".join([recipes[-1].label, *rows])
     settings = _check(plain, kind, method_source, label)
@@ -128,6 +133,15 @@ def _look_at(asked: Mapping[str, Any]) -> OwnData | None:
     section = get_section(asked, "data")
     found = measure_data(check_section("data", Data, section))
     return None if found is None else OwnData(*found)
+
+
+def _add_what_data_decides(layers: list[Layer], recipes: Sequence[Recipe], own: OwnData) -> None:
+    """Put what follows from the data above the package's recipes and below the user's words."""
+    place = sum(2 for recipe in recipes if recipe.shipped)  # each with what the method brings
+    train = get_section(reduce(merge, (each.content for each in layers[place:]), Plain()), "train")
+    check_section("train", Train, train)
+    names = [recipe.name for recipe in recipes]
+    layers.insert(place, Layer(complete_recipe(names, own, train)))
 
 
 def _recipe_for(asked: Mapping[str, Any]) -> str:
@@ -188,7 +202,8 @@ def _check(
         everything = replace(sections["data"], labeled=None, ambiguity=None, unlabeled=True)
         sections["data"] = replace(everything, at_least_two=False, candidates=None)
     if sections["data"].unlabeled is None:
-        sections["data"] = replace(sections["data"], unlabeled=method.wants_unlabeled)
+        wanted = method.wants_unlabeled or sections["data"].unlabeled_images is not None
+        sections["data"] = replace(sections["data"], unlabeled=wanted)
     return Settings(method=method, recipe=label, method_source=source, **sections)
 
 

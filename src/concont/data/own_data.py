@@ -4,16 +4,18 @@ import hashlib
 import statistics
 import zipfile
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
+from numpy.typing import NDArray
 
 from concont.data import sources
 from concont.data.mapped_arrays import READ_NPY_HEADER
 from concont.data.sources import Dataset, digest
-from concont.errors import ConcontError, UsageError
+from concont.errors import ConcontError, DataError, UsageError
 from concont.images.cache import load_images
 from concont.images.files import read_size
 from concont.runs.settings import NAMED_SOURCES, Data
@@ -39,7 +41,9 @@ def load_data(data: Data, report: Report | None = None) -> Dataset:
     if not holds_image_files(data.source):
         _refuse_file_settings(data)
         return sources.load(data.source, data.root)
-    return load_table(data, open_table(data), report)
+    table = open_table(data)
+    _open.cache_clear()  # nobody asks for it again
+    return load_table(data, table, report)
 
 
 def measure_data(data: Data) -> tuple[int, tuple[int, ...], bool] | None:
@@ -49,7 +53,7 @@ def measure_data(data: Data) -> tuple[int, tuple[int, ...], bool] | None:
     """
     if holds_image_files(data.source):
         table = open_table(data)
-        size = data.image_size or choose_size(table.paths(np.arange(min(LOOKED_AT, len(table)))))
+        size = data.image_size or choose_size(table)
         return int((~table.is_test).sum()), (size, size, CHANNELS), True
     if not data.source.endswith(".npz"):
         return None
@@ -68,17 +72,29 @@ def open_table(data: Data) -> ImageTable:
         raise UsageError(f"--votes go with a folder of images; {source} is none")
     if data.votes is not None and data.images is not None:
         raise UsageError("--votes name the images of the folder --data; leave out --images")
-    images, unlabeled, votes = (
-        None if path is None else Path(path)
-        for path in (data.images, data.unlabeled_images, data.votes)
-    )
-    return read_images_table(source, images, unlabeled, votes, data.min_votes)
+    paths = (source, data.images, data.unlabeled_images, data.votes)
+    full = [None if path is None else Path(path).absolute() for path in paths]
+    written = tuple(path.stat().st_mtime_ns for path in full if path is not None and path.exists())
+    return _open(*full, data.min_votes, written)
 
 
-def choose_size(paths: Sequence[str]) -> int:
-    """The side that images are given: their own usual one, but at most LARGEST."""
+@lru_cache(maxsize=1)
+def _open(
+    source: Path,
+    images: Path | None,
+    unlabeled: Path | None,
+    votes: Path | None,
+    min_votes: int,
+    written: tuple[int, ...],
+) -> ImageTable:
+    """Read once where it is first measured and then loaded; written: when the files changed."""
+    return read_images_table(source, images, unlabeled, votes, min_votes)
+
+
+def choose_size(table: ImageTable) -> int:
+    """The side that images are given: the usual one of the first of them, but at most LARGEST."""
     sides = []
-    for path in paths:
+    for path in table.paths(np.flatnonzero(~table.is_test)[:LOOKED_AT]):
         try:
             sides.append(min(read_size(path)))
         except ConcontError:  # told when it is loaded
@@ -90,7 +106,7 @@ def load_table(data: Data, table: ImageTable, report: Report | None = None) -> D
     """The pixels of a table's images, from the cache where they are, with what is known of them."""
     order = np.argsort(table.is_test, kind="stable")  # the training images come first
     n_train = int((~table.is_test).sum())
-    size = data.image_size or choose_size(table.paths(order[:LOOKED_AT]))
+    size = data.image_size or choose_size(table)
     paths = table.paths(order)
     found = load_images(
         *(paths, (size, size), CHANNELS, data.fit),
@@ -98,6 +114,7 @@ def load_table(data: Data, table: ImageTable, report: Report | None = None) -> D
         describe=lambda row: table.describe_image(int(order[row])),
     )
     train, test = order[:n_train], order[n_train:]
+    _refuse_copies(table, order, found.contents, n_train)
     known: dict[str, Any] = {
         "candidates": table.candidates[train],
         "y_train": table.labels[train],
@@ -113,6 +130,20 @@ def load_table(data: Data, table: ImageTable, report: Report | None = None) -> D
     )
 
 
+def _refuse_copies(
+    table: ImageTable, order: NDArray[np.int64], contents: Sequence[str], n_train: int
+) -> None:
+    """Refuse a test image that is trained on under another name."""
+    trained = {content: row for row, content in enumerate(contents[:n_train])}
+    for place, content in enumerate(contents[n_train:], n_train):
+        if content in trained:
+            first, second = (int(order[row]) for row in (trained[content], place))
+            raise DataError(
+                f"{table.describe_image(second)} is to be tested on, and has the same content as "
+                f"{table.describe_image(first)}, which is to be trained on"
+            )
+
+
 def _identify(known: str, contents: Sequence[str], size: int, fit: str, classes: Any) -> str:
     """The identity of the data: every file's content, how it is read, and what is known of it."""
     state = hashlib.sha256(f"{known} {size} {fit} {'|'.join(classes)};".encode())
@@ -121,8 +152,8 @@ def _identify(known: str, contents: Sequence[str], size: int, fit: str, classes:
 
 
 def _refuse_file_settings(data: Data) -> None:
-    for name in ("images", "unlabeled_images", "votes", "image_size"):
-        if getattr(data, name) is not None:
+    for name in ("images", "unlabeled_images", "votes", "image_size", "fit"):
+        if getattr(data, name) != getattr(Data, name):
             raise UsageError(
                 f"data.{name} goes with a table or a folder of images; {data.source!r} is neither"
             )

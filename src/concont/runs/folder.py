@@ -131,10 +131,11 @@ class RunFolder:
         except DataError as error:
             raise DataError(f"{self / 'summary.json'} is no summary of a run: {error}") from None
 
-    def refuse_other_data(self, digest: str) -> None:
+    def refuse_other_data(self, digest: str, source: str = "") -> None:
         """What a run has learned holds for its own data, known by its digest, and no other."""
         if (self / "data.json").is_file() and self.read_json("data.json")["digest"] != digest:
-            raise DataError(f"{self.path} was trained on other data than what is there now")
+            now = f"in {source} now" if source else "there now"
+            raise DataError(f"{self.path} was trained on other data than what is {now}")
 
     def resume_command(self, own_method: str | None = None) -> str:
         """What goes on with the run; own_method: the code of the user's own that it may run."""

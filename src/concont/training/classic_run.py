@@ -113,7 +113,7 @@ def prepare(
     if problem.n_partial < options.fewest_partial:
         raise DataError("lam and mu cannot be searched with a single partial row; give them")
     if resumed:
-        folder.refuse_other_data(problem.digest)
+        folder.refuse_other_data(problem.digest, settings.data.source)
     return ClassicRun(settings, options, folder, problem, resumed)
 
 

@@ -80,17 +80,17 @@ def describe(run: NetworkRun, pace: Pace) -> str:
     settings, problem, device = run.settings, run.problem, run.data.device
     weights = sum(p.numel() for p in run.state.nets.modules["online"].parameters())
     height, width = problem.images.shape[1:3]
-    where = f"{torch.get_num_threads()} threads of the CPU"
+    where = f"{_count(torch.get_num_threads(), 'thread')} of the CPU"
     if device.type == "cuda":
         where = torch.cuda.get_device_name(device)
     done = run.state.step // run.order.steps
     left = pace.seconds(run.epochs - done, run.order.steps, settings.train.evaluate_every)
     begun = f", {done} of them done" if done else ""
+    length = f"{_count(run.epochs, 'epoch')} of {_count(run.order.steps, 'step')}{begun}"
     line = (
         f"{settings.method.name} trains {_name_network(settings, run)} ({weights:,} weights) on "
         f"{where}: {len(problem.rows):,} images of {height} x {width}, {problem.n_partial:,} with "
-        f"candidate sets, {run.epochs} epochs of {run.order.steps} steps{begun}; "
-        f"about {in_words(left)}"
+        f"candidate sets, {length}; about {in_words(left)}"
     )
     return f"{line}\n{ADVICE}" if device.type == "cpu" and left > LONG else line
 
@@ -101,6 +101,10 @@ def in_words(seconds: float) -> str:
         if seconds >= 1.5 * size:
             return f"{seconds / size:.{1 if seconds < 10 * size else 0}f} {unit}"
     return f"{math.ceil(seconds)} seconds" if seconds > 1 else "a second"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _name_network(settings: Settings, run: NetworkRun) -> str:
@@ -137,8 +141,11 @@ def _time_step(run: NetworkRun, step: Step) -> float:
         began = time.perf_counter()
         step(rows[place], next(images), lr=0.0)
         _wait_for(device)
+        took = time.perf_counter() - began
+        if device.type == "cpu" and took > LONG_ENOUGH:
+            return took  # nothing is compiled, so the first is as good as any
         if number >= WARM_UP[device.type]:
-            times.append(time.perf_counter() - began)
+            times.append(took)
         if len(times) >= FEW and sum(times) > LONG_ENOUGH:
             break
     return sorted(times)[len(times) // 2]

@@ -65,6 +65,7 @@ def prepare(
     dataset = data or load_data(settings.data)
     problem = make_problem(dataset, settings.data)
     _refuse(settings, problem)
+    _warn_of_frozen(settings, model)
     if train.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
@@ -167,7 +168,7 @@ def measure_channels(problem: Problem) -> tuple[Tensor, Tensor]:
 
 def _take_up_checkpoint(run: NetworkRun, saved: dict[str, Any] | None) -> None:
     """Bring a run that was started before to its last checkpoint; without one it stays as new."""
-    run.folder.refuse_other_data(run.problem.digest)
+    run.folder.refuse_other_data(run.problem.digest, run.settings.data.source)
     if saved is None:
         return
     device = run.data.device
@@ -179,6 +180,12 @@ def _take_up_checkpoint(run: NetworkRun, saved: dict[str, Any] | None) -> None:
         raise DataError(
             f"the checkpoint in {run.folder.path} does not fit its config.yaml: {error}"
         ) from None
+
+
+def _warn_of_frozen(settings: Settings, model: nn.Module | None) -> None:
+    random = settings.model.weights is None and model is None
+    if settings.optimizer.backbone_rate == 0 and random:
+        log.warning("the backbone is frozen with random weights: give some, by model.weights")
 
 
 def _refuse(settings: Settings, problem: Problem) -> None:
