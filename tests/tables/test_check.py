@@ -202,7 +202,8 @@ def test_many_images_are_read_by_many_processes(tmp_path):
     told = []
     report = check_table(table, progress=lambda done, total: told.append((done, total)))
     assert list_problems(report) == [("error", 79, "77.png cannot be read: the file is empty")]
-    assert told == [(64, 150), (128, 150), (150, 150)]
+    assert told[-1] == (150, 150)
+    assert told == sorted(told)
 
 
 def test_a_large_table_takes_seconds_and_little_memory(tmp_path):

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concont.errors import printable
+from concont.images.decoding import Decoded
+from concont.images.decoding_processes import verify_files
 from concont.tables.class_check import check_classes
-from concont.tables.image_check import ImageState, read_states
 from concont.tables.problems import ProblemKind, Problems
 from concont.tables.row_check import (
     RowProblems,
@@ -102,15 +103,7 @@ def _check_content(
     progress: Callable[[int, int], None] | None,
 ) -> None:
     """Read each image once: what cannot be decoded, and what is there under another name."""
-    done = 0
-
-    def count(more: int) -> None:
-        nonlocal done
-        done += more
-        if progress is not None:
-            progress(done, len(rows))
-
-    states = read_states([str(text.path(i)) for i in rows.tolist()], count)
+    states = verify_files([str(text.path(i)) for i in rows.tolist()], progress)
     reasons = {i: state.problem for i, state in zip(rows.tolist(), states, strict=True)}
     damaged = np.array([state.problem is not None for state in states], np.bool_)
 
@@ -126,10 +119,10 @@ def _check_copies(
     sets: TableSets,
     add: RowProblems,
     rows: Integers,
-    states: list[ImageState],
+    states: list[Decoded],
 ) -> None:
     """The same content under two names: an error where one trains and the other tests."""
-    digests = np.array([state.digest for state in states], dtype="U64")
+    digests = np.array([state.content or "" for state in states], dtype="U64")
     _, first, inverse = np.unique(digests, return_index=True, return_inverse=True)
     original = dict(zip(rows.tolist(), rows[first[inverse]].tolist(), strict=True))
     copied = (first[inverse] != np.arange(len(rows))) & (digests != "")

@@ -1,7 +1,6 @@
 """Which files lie in a folder of images, listed folder by folder rather than asked one by one."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from concont.errors import DataError, UsageError, printable
-from concont.images.files import SUFFIXES
+from concont.images.files import walk_images
 
 LONGEST = 4096  # letters of a path
 # Paths that name a place by itself, here or on Windows, or that climb.
@@ -26,8 +25,13 @@ def list_image_names(folder: Path) -> Any:
     """
     if not folder.is_dir():
         raise UsageError(f"{printable(folder)}: no such folder")
-    endings = tuple(SUFFIXES)
-    found = sorted(_walk(folder, "", endings, os.path.realpath(folder)))
+    found, real_root = [], os.path.realpath(folder)
+    for name, entry in walk_images(folder):
+        if entry.is_symlink() and not _is_inside(entry.path, real_root):
+            raise DataError(f"{printable(entry.path)}: a link that leaves the image folder")
+        if entry.is_file():
+            found.append(name)
+    found.sort()
     try:
         return pa.array(found, pa.string())
     except UnicodeEncodeError:
@@ -66,19 +70,6 @@ def look_up(images: Any, root: Path) -> tuple[NDArray[np.bool_], NDArray[np.bool
 def to_mask(booleans: Any) -> NDArray[np.bool_]:
     """An Arrow array of booleans without nulls as NumPy's."""
     return np.asarray(booleans.to_numpy(zero_copy_only=False), dtype=np.bool_)
-
-
-def _walk(folder: Path, under: str, endings: tuple[str, ...], real_root: str) -> Iterator[str]:
-    with os.scandir(folder / under) as entries:
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                yield from _walk(folder, f"{under}{entry.name}/", endings, real_root)
-            elif entry.name.lower().endswith(endings) and entry.is_file():
-                if entry.is_symlink() and not _is_inside(entry.path, real_root):
-                    raise DataError(f"{printable(entry.path)}: a link that leaves the image folder")
-                yield under + entry.name
 
 
 def _list_files(root: Path, folder: str, real_root: str) -> tuple[list[str], list[str]]:
