@@ -184,7 +184,7 @@ def test_unreadable_images_are_named_and_counted(load, paths, place):
 
 def test_where_nothing_can_be_read_nothing_is_kept(load, paths, place):
     paths[0].write_text("no image")
-    with pytest.raises(DataError, match="1 of 1 images cannot be read"):
+    with pytest.raises(DataError, match="1 of 1 image cannot be read"):
         load(paths[:1])
     assert list(place.iterdir()) == []
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concont.cache import cache_folder
-from concont.errors import ConcontError, DataError
+from concont.errors import ConcontError, DataError, count
 from concont.images.decoding import Decoded
 from concont.images.decoding_processes import Target, decode_files
 from concont.images.file_index import FileIndex, Stamp, stamp_files
@@ -175,13 +175,15 @@ def _make_pack(
 
 
 def _refuse_unreadable(
-    results: Sequence[Decoded], count: int, describe: Callable[[int], str]
+    results: Sequence[Decoded], n_images: int, describe: Callable[[int], str]
 ) -> None:
     problems = sorted((r.row, r.problem) for r in results if r.problem is not None)
     if problems:
         listed = "; ".join(f"{describe(row)}: {problem}" for row, problem in problems[:N_NAMED])
         more = "; ..." if len(problems) > N_NAMED else ""
-        raise DataError(f"{len(problems)} of {count} images cannot be read: {listed}{more}")
+        raise DataError(
+            f"{len(problems)} of {count(n_images, 'image')} cannot be read: {listed}{more}"
+        )
 
 
 def _refuse_if_full(place: Path, needed: int) -> None:

@@ -32,6 +32,7 @@ class TableReport:
     source: Path
     rows: int
     labeled: int  # training rows with a candidate set
+    full: int  # of these: sets that hold every class
     unlabeled: int
     test: int
     classes: tuple[str, ...]
@@ -67,6 +68,7 @@ def check_table(
         source=source,
         rows=len(text),
         labeled=int(labeled.sum()),
+        full=int((labeled & find_full(sets)).sum()),
         unlabeled=int((~labeled & ~sets.is_test).sum()),
         test=int(sets.is_test.sum()),
         classes=sets.classes,
@@ -93,6 +95,15 @@ def check_text(
     check_repeated(text, sets, add)
     check_classes(text, sets, add, classes)
     return sets, there
+
+
+def find_full(sets: TableSets) -> NDArray[np.bool_]:
+    """Which rows' sets (N,) hold every class."""
+    n_classes = len(sets.classes)
+    named = sets.members.name >= 0
+    keys = np.unique(sets.members.row[named] * n_classes + sets.members.name[named])
+    distinct = np.bincount(keys // max(1, n_classes), minlength=len(sets.labels))
+    return np.asarray((distinct == n_classes) & (distinct > 0))
 
 
 def _check_content(
