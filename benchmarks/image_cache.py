@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
+from concont.cores import count_cores
 from concont.images.cache import load_images
 
 SIDES, SIZE = (500, 375), (224, 224)
@@ -48,7 +49,7 @@ def main() -> None:
 
 
 def measure(paths: list[Path], folder: Path, rounds: int) -> None:
-    cores = len(os.sched_getaffinity(0))
+    cores = count_cores()
     size = sum(path.stat().st_size for path in paths) / len(paths) / 1000
     print(f"{len(paths)} JPEGs of {SIDES[0]} x {SIDES[1]}, {size:.0f} kB each; {cores} cores")
     ratios = []

@@ -25,6 +25,12 @@ class Interrupted(ConcontError):
     """The user or the system asked the run to stop; it can be resumed."""
 
 
+def count(n: int, thing: str) -> str:
+    """`1 row`, `2 rows`, `2 classes`."""
+    many = "" if n == 1 else "es" if thing.endswith("s") else "s"
+    return f"{n:,} {thing}{many}"
+
+
 def printable(text: object) -> str:
     """Text on one line without control characters, whatever a file or a class is called."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(text))

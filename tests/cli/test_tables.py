@@ -74,7 +74,8 @@ def test_from_votes_to_a_checked_table_in_real_processes(votes, tmp_path):
     done = concont("data", "check", "t.parquet", "--images", "photos", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "t.parquet: 4 rows (3 with candidates, 1 unlabelled), 2 classes: 0 errors, 0 warnings\n"
+        "t.parquet: 4 rows (3 with candidates, 1 of them with every class, which tells nothing; "
+        "1 unlabelled), 2 classes: 0 errors, 0 warnings\n"
     )
 
 
@@ -94,6 +95,20 @@ def test_problems_are_listed_with_file_and_row(tmp_path, capsys, monkeypatch):
         "the images may lie elsewhere: --images FOLDER says where",
         "table.csv: 12 rows (12 with candidates, 0 unlabelled), 3 classes: 2 errors, 1 warning",
     ]
+
+
+def test_one_is_counted_in_the_singular(votes, capsys, tmp_path):
+    write_csv(votes, VOTES[:1], LONG)
+    assert "1 by 1 annotator " in make(capsys, "-o", "t.csv").stdout
+    done = check(capsys, "t.csv", "--images", "photos")
+    assert done.stdout.endswith("2 unlabelled), 1 class: 1 error, 0 warnings\n")
+
+
+def test_a_folder_of_images_has_no_other_place_for_them(tmp_path, capsys):
+    make_table(tmp_path, {4: ["no.png", "a"]}).rename(tmp_path / "metadata.csv")
+    done = check(capsys, tmp_path)
+    assert "there is no file no.png" in done.stdout
+    assert "--images" not in done.stdout
 
 
 def test_warnings_alone_are_no_failure(tmp_path, capsys):

@@ -23,6 +23,13 @@ def paths(save):
 
 
 @pytest.fixture
+def many(save, tmp_path):
+    for k in range(70):
+        save(f"{k:02}.png", noise(9, 12, 3, seed=k))
+    return sorted((tmp_path / "images").iterdir())
+
+
+@pytest.fixture
 def place(tmp_path):
     return tmp_path / "cache"
 
@@ -78,10 +85,6 @@ def test_the_second_start_opens_no_image(load, paths, touched):
     read, _ = touched
     first = load(paths)
     assert len(read) == 8
-    for path in paths:  # other content that cannot be told from outside
-        status = path.stat()
-        path.write_bytes(bytes(status.st_size))
-        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     second = load(paths, report=pytest.fail)
     assert len(read) == 8
     assert second.contents == first.contents
@@ -166,7 +169,7 @@ def test_a_lost_index_costs_no_decoding(load, paths, place, touched):
     assert len(touched[1]) == 8
 
 
-def test_unreadable_images_are_named_and_counted_and_nothing_is_kept(load, paths, place):
+def test_unreadable_images_are_named_and_counted(load, paths, place):
     for k in (1, 2, 5, 6, 7):
         paths[k].write_text("no image")
     paths[2].unlink()
@@ -177,7 +180,40 @@ def test_unreadable_images_are_named_and_counted_and_nothing_is_kept(load, paths
     assert f"{paths[2]}: No such file or directory; {paths[5]}: " in said
     assert said.endswith("; ...")
     assert str(paths[6]) not in said
+
+
+def test_where_nothing_can_be_read_nothing_is_kept(load, paths, place):
+    paths[0].write_text("no image")
+    with pytest.raises(DataError, match="1 of 1 image cannot be read"):
+        load(paths[:1])
     assert list(place.iterdir()) == []
+
+
+def test_after_a_repair_only_what_could_not_be_read_is_read_again(load, paths, place, touched):
+    whole = {k: paths[k].read_bytes() for k in (3, 5)}
+    for k in whole:
+        paths[k].write_text("no image")
+    with pytest.raises(DataError, match="2 of 8 images"):
+        load(paths)
+    paths[3].write_bytes(whole[3])
+    with pytest.raises(DataError, match="1 of 8 images"):
+        load(paths)
+    assert touched[0] == [*names(paths), "3.png", "5.png"]
+    paths[5].write_bytes(whole[5])
+    check(load(paths), paths)
+    assert touched[0][10:] == ["5.png"]
+    assert len(list(place.glob("*.npy"))) == 1  # what was kept in parts is in it
+
+
+def test_a_swapped_file_of_the_same_size_and_time_is_noticed(load, save):
+    paths = [save(name, noise(9, 9, 3, seed=k)) for k, name in enumerate(("a.bmp", "b.bmp"))]
+    for path in paths:
+        os.utime(path, ns=(10**18, 10**18))
+    check(load(paths), paths)
+    os.rename(paths[0], paths[0].with_name("c"))
+    os.rename(paths[1], paths[0])
+    os.rename(paths[0].with_name("c"), paths[1])
+    check(load(paths), paths)
 
 
 def test_no_image_at_all(load):
@@ -219,13 +255,16 @@ def test_a_place_that_is_no_folder_is_told(load, paths, place):
         load(paths)
 
 
-def test_an_interrupt_leaves_nothing(load, paths, place):
+def test_an_interrupt_keeps_what_was_decoded(load, many, place, touched):
     def interrupt(done, total):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        load(paths, report=interrupt)
-    assert list(place.iterdir()) == []
+        load(many[:20], report=interrupt)
+    assert len(touched[0]) == 16
+    check(load(many[:20]), many[:20])
+    assert touched[0] == names(many[:20])
+    assert [path.suffix for path in place.glob("*.npy")] == [".npy"]
 
 
 def test_the_cache_lies_where_the_environment_says(monkeypatch, tmp_path, paths):
@@ -250,13 +289,6 @@ load_images(sorted(Path(sys.argv[1]).iterdir()), (6, 5), 3, "crop", Path(sys.arg
 """
 
 
-@pytest.fixture
-def many(save, tmp_path):
-    for k in range(70):
-        save(f"{k:02}.png", noise(9, 12, 3, seed=k))
-    return sorted((tmp_path / "images").iterdir())
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_an_end_in_the_midst_leaves_no_broken_cache(many, place, load, number):
@@ -272,9 +304,11 @@ def test_an_end_in_the_midst_leaves_no_broken_cache(many, place, load, number):
     while any(map(is_running, children)):
         assert time.monotonic() < deadline, "a process was left"
         time.sleep(0.05)
-    assert list(place.glob("*.npy")) == []
-    assert len(list(place.glob(".*.tmp"))) == (1 if number == signal.SIGKILL else 0)
+    killed = number == signal.SIGKILL
+    assert len(list(place.glob("*.npy"))) == (0 if killed else 1)  # else what was decoded
+    assert len(list(place.glob(".*.tmp"))) == (1 if killed else 0)
     check(load(many), many)
+    assert len(list(place.glob("*.npy"))) == 1
     assert list(place.glob(".*.tmp")) == []
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from concont.images import decoding
-from concont.images.decoding import Decoded, Decoder
+from concont.images.decoding import Decoded, Decoder, verify_file
 from concont.images.files import read_image
 from concont.images.packs import Form
 from pictures import noise
@@ -51,6 +51,20 @@ def test_what_cannot_be_read_is_told(tmp_path, pack):
     assert got == Decoded(1, problem="No such file or directory")
 
 
+def test_a_file_is_verified_and_summed_in_one_reading(save, tmp_path, monkeypatch):
+    path, cut = save("image.png", noise(9, 9, 3)), tmp_path / "cut.png"
+    cut.write_bytes(path.read_bytes()[:-30])
+    own, read = decoding.read_content, []
+    monkeypatch.setattr(decoding, "read_content", lambda path: read.append(path) or own(path))
+    assert verify_file(2, str(path)) == Decoded(2, sum_of(path))
+    damaged = verify_file(0, str(cut))
+    assert damaged.content == sum_of(cut)
+    assert damaged.problem
+    (tmp_path / "empty.png").touch()
+    assert verify_file(1, str(tmp_path / "empty.png")) == Decoded(1, problem="the file is empty")
+    assert len(read) == 3
+
+
 class Lines(io.BytesIO):
     buffer = property(lambda self: self)
 
@@ -73,6 +87,7 @@ def test_each_line_is_answered(save, pack):
         [found, [1, None, False, "No such file or directory"]],
         [[2, *found[1:]]],
     ]
+    assert serve(None, [[0, str(path)]]) == [[[0, sum_of(path), False, None]]]
 
 
 def test_what_the_disk_refuses_is_told(save, pack, monkeypatch):

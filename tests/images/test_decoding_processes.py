@@ -1,5 +1,8 @@
+import hashlib
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -8,7 +11,7 @@ import pytest
 
 from concont.errors import ConcontError
 from concont.images import decoding_processes
-from concont.images.decoding_processes import Target, decode_files
+from concont.images.decoding_processes import Target, verify_files
 from concont.images.files import read_image
 from concont.images.packs import Form
 from pictures import noise
@@ -29,6 +32,19 @@ def target(tmp_path):
     pack = tmp_path / "pack"
     pack.write_bytes(bytes(70 * FORM.nbytes))
     return Target(str(pack), 0, FORM, [])
+
+
+def decode_files(tasks, target, report=None):
+    """All results; report hears of each few."""
+    results = []
+
+    def take(more):
+        results.extend(more)
+        if report is not None:
+            report(len(results), len(tasks))
+
+    decoding_processes.decode_files(tasks, target, take)
+    return results
 
 
 @pytest.fixture
@@ -64,6 +80,39 @@ def test_every_image_is_in_its_row(tasks, target, started, monkeypatch, cores):
     done = [count for count, _ in heard]
     assert done == sorted(done)
     assert done[-1] == 70
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_files_are_verified_in_order(tasks, started, monkeypatch, cores):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(cores))
+    heard = []
+    states = verify_files([path for _, path in tasks], lambda *counts: heard.append(counts))
+    assert len(started) == (0 if cores == 1 else 2)
+    assert [state.row for state in states] == list(range(70))
+    assert states[33].problem == "not an image that can be read"
+    for state, (_, path) in zip(states, tasks, strict=True):
+        assert state.content == hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        assert state.problem is None or state.row == 33
+        assert not state.written
+    assert heard[-1] == (70, 70)
+    assert verify_files([]) == []
+
+
+# No `if __name__ == "__main__"`: processes that ran it again would start further ones.
+SCRIPT = """
+import os, sys
+from pathlib import Path
+os.sched_getaffinity = lambda _: range(2)
+from concont.images.decoding_processes import verify_files
+print(len(verify_files(sorted(map(str, Path(sys.argv[1]).iterdir())))))
+"""
+
+
+def test_a_plain_script_may_verify_files(tasks, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    words = [sys.executable, tmp_path / "script.py", tmp_path / "images"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("70\n", "")
 
 
 def test_few_images_need_no_process(tasks, target, started):

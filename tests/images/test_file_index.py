@@ -39,13 +39,22 @@ def test_a_relative_path_is_the_same_file(index, paths, tmp_path, monkeypatch):
 
 
 def test_a_changed_file_is_not_known(index, paths):
-    size, time = stamp_files(paths[:1])[0]
+    size, time, *rest = stamp_files(paths[:1])[0]
     os.utime(paths[0], ns=(time, time + 1))
     assert index.find(paths, stamp_files(paths)) == [None, B, C, A]
-    assert index.find(paths[:1], [(size + 1, time)]) == [None]
+    assert index.find(paths[:1], [(size + 1, time, *rest)]) == [None]
     os.remove(paths[1])
     assert stamp_files(paths)[1] is None
     assert index.find(paths, stamp_files(paths)) == [None, None, C, A]
+
+
+def test_each_part_of_a_stamp_counts(index, paths):
+    (stamp,) = stamp_files(paths[:1])
+    assert index.find(paths[:1], [stamp]) == [A]
+    assert len(stamp) == 4
+    for k in range(4):
+        other = tuple(value + (place == k) for place, value in enumerate(stamp))
+        assert index.find(paths[:1], [other]) == [None]
 
 
 def test_what_is_new_is_added_and_what_is_known_not_written_again(index, paths, tmp_path):
@@ -59,7 +68,18 @@ def test_what_is_new_is_added_and_what_is_known_not_written_again(index, paths, 
 
 
 @pytest.mark.parametrize(
-    "damage", ["", "{", "[1]", "null", '{"one": 3}', '{"one": [1, 2]}', '{"one": [1, 2, "a"]}', "ä"]
+    "damage",
+    [
+        f'{{"one": [7, 8, "{A}"]}}',
+        "",
+        "{",
+        "[1]",
+        "null",
+        '{"one": 3}',
+        '{"one": [1, 2]}',
+        '{"one": [1, 2, "a"]}',
+        "ä",
+    ],
 )
 def test_a_damaged_file_holds_nothing(index, paths, damage):
     for path in index.folder.iterdir():

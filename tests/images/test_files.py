@@ -8,7 +8,7 @@ import pytest
 from PIL import Image, TiffImagePlugin
 
 from concont.errors import DataError, UsageError
-from concont.images.files import find_images, read_image, read_size, verify_image
+from concont.images.files import find_images, read_image, read_size, verify_image, walk_images
 from pictures import noise, vast_png
 
 COLOUR = (8, 8, 3)
@@ -325,6 +325,17 @@ def test_folders_are_searched_and_hidden_files_left_out(save, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="no image in .*empty"):
         find_images([tmp_path / "empty"])
+
+
+def test_links_to_folders_are_not_followed_and_what_cannot_be_listed_is_told(save, tmp_path):
+    path = save("a/b.png", noise(8, 8))
+    folder = tmp_path / "images"
+    (folder / "again.png").symlink_to(folder / "a")
+    (folder / "broken.png").symlink_to("nothing")  # told when it is read
+    assert find_images([folder]) == [path, folder / "broken.png"]
+    assert [name for name, _ in walk_images(folder)] == ["broken.png", "a/b.png"]
+    with pytest.raises(DataError, match="nowhere/ cannot be listed: No such file"):
+        list(walk_images(tmp_path / "nowhere"))
 
 
 def test_reading_images_needs_no_torch():

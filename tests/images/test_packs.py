@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 
 from concont.images.packs import (
+    MISSING,
     Form,
     find_packs,
     name_pack,
+    name_part,
     open_pack,
     remove_abandoned,
+    remove_parts,
     start_pack,
     write_all,
 )
@@ -89,6 +92,17 @@ def test_a_pack_that_is_not_finished_is_removed(tmp_path):
         assert len(list(tmp_path.iterdir())) == 1
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
+
+
+def test_packs_with_gaps_go_once_another_holds_their_images(tmp_path):
+    for sums in ([SUMS[0], MISSING], [MISSING, SUMS[1]], [SUMS[4], MISSING]):
+        with start_pack(tmp_path, FORM, 2) as writer:
+            write_all(writer.handle, noise(2, 3, 4, 3).tobytes(), writer.first_row)
+            writer.finish(sums, name_part(tmp_path, FORM, sums))
+    assert len(find_packs(tmp_path, FORM)) == 3
+    remove_parts(tmp_path, FORM, SUMS[:3])
+    (left,) = find_packs(tmp_path, FORM)
+    assert left.contents == [SUMS[4], MISSING]
 
 
 def test_only_what_nobody_is_writing_counts_as_abandoned(tmp_path):

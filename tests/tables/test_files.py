@@ -74,7 +74,7 @@ def test_rows_with_too_few_or_too_many_cells_are_named(csv):
     assert columns["image"] == ["a", "d"]
     assert cells.rows.tolist() == [2, 7]
     assert cells.misfits == (
-        (4, "has 1 cells, the header has 2"),
+        (4, "has 1 cell, the header has 2"),
         (5, "has 3 cells, the header has 2"),
     )
 
@@ -143,9 +143,22 @@ def test_parquet_columns_of_every_sensible_type_become_text(tmp_path):
     assert cells.rows.tolist() == [1, 2, 3]
 
 
+def test_a_name_with_a_bar_within_a_list_is_told_with_its_row(tmp_path):
+    names = [["a", "b"], ["a|b"], None, ["c", "x|y", "d|"]]
+    columns = {"image": ["0", "1", "2", "3"], "candidates": names, "more": [["|"], [], [], []]}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    columns, cells = read(tmp_path / "t.parquet", ("image", "candidates"))
+    assert columns == {"image": ["0", "2"], "candidates": ["a|b", ""]}
+    assert cells.rows.tolist() == [1, 3]
+    assert cells.misfits == (
+        (2, "'a|b' in its candidates holds a |"),
+        (4, "'x|y' in its candidates holds a |"),
+    )
+
+
 def test_a_parquet_column_that_is_no_text_is_refused(tmp_path):
     pq.write_table(pa.table({"image": [{"bytes": b"x"}]}), tmp_path / "t.parquet")
-    with pytest.raises(DataError, match="cannot be read as Parquet"):
+    with pytest.raises(DataError, match=r"column image holds struct<bytes: binary>, where text,"):
         read_cells(tmp_path / "t.parquet")
     day = datetime.date(2024, 2, 3)
     pq.write_table(pa.table({"image": ["a"], "day": [day]}), tmp_path / "t.parquet")

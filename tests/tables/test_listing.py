@@ -5,7 +5,14 @@ import pyarrow as pa
 import pytest
 
 from concont.errors import DataError, UsageError
-from concont.tables.listing import find_leaving, list_image_names, look_up, normalise_paths
+from concont.tables.listing import (
+    describe_missing,
+    find_leaving,
+    list_image_names,
+    look_up,
+    name_files,
+    normalise_paths,
+)
 
 
 @pytest.fixture
@@ -45,6 +52,34 @@ def test_one_file_has_one_path():
     given = ["a.png", "./a.png", ".//a.png", "x/./y.png", "x//y.png", "x/.//./y.png", "..png", "/a"]
     same = ["a.png", "a.png", "a.png", "x/y.png", "x/y.png", "x/y.png", "..png", "/a"]
     assert normalise_paths(pa.array(given)).to_pylist() == same
+
+
+def test_a_path_becomes_that_of_the_file_that_is_meant(photos):
+    two, one = "a\u0308", "\u00e4"
+    for name in (f"{two}/x{two}.png", f"both{one}.png", f"both{two}.png"):
+        (photos / name).parent.mkdir(exist_ok=True)
+        (photos / name).write_bytes(b"x")
+    expected = {
+        "./a.png": "a.png",
+        f"{one}//x{one}.png": f"{two}/x{two}.png",
+        f"{two}/x{one}.png": f"{two}/x{two}.png",
+        f"both{one}.png": f"both{one}.png",  # there are two, of which each has its name
+        f"both{two}.png": f"both{two}.png",
+        f"no{one}.png": f"no{one}.png",
+        f"{one}/no.png": f"{one}/no.png",
+        f"../photos/{one}/x{one}.png": f"../photos/{one}/x{one}.png",
+        f"/{one}": f"/{one}",
+        f"nul\0/{one}": f"nul\0/{one}",
+        f"a.png/{one}": f"a.png/{one}",
+        " a.png": "a.png",
+    }
+    assert name_files(pa.array(expected), photos).to_pylist() == list(expected.values())
+    assert name_files(pa.array([], pa.string()), photos).to_pylist() == []
+
+
+def test_a_path_of_windows_is_known_by_its_bars(photos):
+    assert describe_missing("a.png", photos) == f"there is no file a.png in {photos}"
+    assert describe_missing("x\\a.png", photos).endswith("(write / in place of \\)")
 
 
 @pytest.mark.parametrize(

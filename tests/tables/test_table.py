@@ -38,8 +38,9 @@ def test_a_table_becomes_arrays(table, tmp_path):
         [1, 0, 0, 1],
         [1, 1, 0, 0],
     ]
-    assert found.votes.dtype == np.int32
-    assert found.votes.tolist() == [
+    votes = found.votes.dense(np.arange(6))
+    assert votes.dtype == np.int32
+    assert votes.tolist() == [
         [0, 0, 1, 3],
         [0, 1, 1, 0],
         [0, 0, 0, 0],
@@ -47,6 +48,9 @@ def test_a_table_becomes_arrays(table, tmp_path):
         [0, 0, 0, 2],
         [1, 2, 0, 0],
     ]
+    assert found.votes.dense(np.array([5, 2, 0, 5])).tolist() == votes[[5, 2, 0, 5]].tolist()
+    assert found.votes.dense(np.array([], np.int64)).shape == (0, 4)
+    assert len(found.votes.row) == 8  # as many as there are candidates
     assert found.labels.tolist() == [3, -1, -1, 2, -1, -1]
     assert found.is_test.tolist() == [False, False, False, True, False, False]
     assert found.paths() == [str(tmp_path / f"{k}.png") for k in range(6)]
@@ -63,7 +67,7 @@ def test_unlabelled_images_lie_in_a_folder_of_their_own(table, tmp_path):
     make_images(tmp_path / "more", ["x.png"], start=9)
     found = read_images_table(table, unlabeled=tmp_path / "more")
     assert found.candidates[6].all()
-    assert not found.votes[6].any()
+    assert not found.votes.dense(np.array([6])).any()
     assert found.labels[6] == -1
     assert found.paths()[6] == str(tmp_path / "more" / "x.png") == found.describe_row(6)
 
@@ -86,7 +90,13 @@ def test_the_first_errors_are_told_in_one_line_and_the_others_counted(tmp_path):
     said = str(refused.value)
     assert said.startswith(f"{table} row 5: ../a.png leaves the image folder")
     assert f"{table} row 8: there is no file no8.png" in said
-    assert said.endswith("; and 3 more errors, which `concont data check` lists")
+    assert said.endswith(
+        "; and 3 more errors, which `concont data check` lists; "
+        "the images may lie elsewhere: --images FOLDER says where"
+    )
+    with pytest.raises(DataError) as refused:
+        read_images_table(table, tmp_path)
+    assert str(refused.value).endswith("`concont data check` lists")
     assert "\n" not in said
 
 
@@ -105,7 +115,33 @@ def test_a_path_that_leaves_the_folder_is_refused(name, tmp_path):
 def test_warnings_do_not_stop_it(tmp_path, caplog):
     changes = {5: ["0.png", "a|b"]}
     assert len(read_images_table(make_table(tmp_path, changes))) == 12
-    assert "table.csv: 1 warnings; `concont data check` lists them" in caplog.text
+    assert "table.csv: 1 warning; `concont data check` lists it\n" in caplog.text
+
+
+def test_votes_for_sets_of_many_sizes_are_those_of_a_plain_loop():
+    stream = np.random.RandomState(0)
+    votes = {
+        (r, c): stream.randint(0, 9) for r in range(30) for c in range(7) if stream.rand() < 0.3
+    }
+    row, label = np.array(list(votes)).T
+    sparse = module.RowVotes(row, label, np.array(list(votes.values())), 7)
+    rows = stream.randint(0, 40, 50)
+    expected = [[votes.get((r, c), 0) for c in range(7)] for r in rows]
+    assert sparse.dense(rows).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "given", ["\u00e4/\u00f6.png", "a\u0308/o\u0308.png", " a\u0308/\u00f6.png "]
+)
+def test_a_file_is_found_whatever_the_unicode_form_of_its_name(given, tmp_path):
+    real = "a\u0308/\u00f6.png"  # one as macOS writes it
+    table = make_table(tmp_path, {4: [given, "a\u0308|b"], 5: ["3.png", "\u00e4|b"]})
+    make_images(tmp_path, [real], start=70)
+    found = read_images_table(table, unlabeled=tmp_path)
+    assert found.paths()[2] == str(tmp_path / real)
+    assert os.path.isfile(found.paths()[2])
+    assert found.classes == ("a", "b", "c", "\u00e4")
+    assert found.images.to_pylist().count(real) == 1  # not among the unlabelled ones again
 
 
 def test_damage_that_only_decoding_would_show_is_not_looked_for(tmp_path):

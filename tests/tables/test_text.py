@@ -28,6 +28,30 @@ def test_paths_start_from_the_table_or_from_a_given_folder(tmp_path):
         read(table, tmp_path / "nowhere")
 
 
+def test_spaces_around_an_image_are_left_out_unless_its_file_is_called_so(tmp_path):
+    make_images(tmp_path, [" odd.png", "a.png"])
+    rows = [[" ./a.png ", "x"], [" odd.png", "x"], ["odd.png", "x"], ["  ", "x"], [" no.png", "x"]]
+    images = [row[0] for row in read(write_csv(tmp_path / "t.csv", rows))[1]]
+    assert images == ["a.png", " odd.png", "odd.png", "", "no.png"]
+
+
+@pytest.mark.parametrize("header", [("image", "annotator", "label"), ("image", "Ann", "Bob")])
+def test_a_file_of_votes_is_no_table_and_the_line_says_what_to_do(header, tmp_path):
+    problems = Problems()
+    rows = [["a.png", "ann", "cat"]]
+    read_text(write_csv(tmp_path / "votes.csv", rows, header), None, None, problems)
+    (kind,) = problems.kinds
+    assert (kind.severity, kind.kind) == ("error", "column")
+    assert "--data FOLDER --votes FILE" in kind.problems[0].message
+    assert "`concont data from-votes`" in kind.problems[0].message
+
+
+def test_a_table_may_name_the_annotator_beside_the_candidates(tmp_path):
+    header, problems = ("image", "annotator", "candidates"), Problems()
+    read_text(write_csv(tmp_path / "t.csv", [["a.png", "x", "y"]], header), None, None, problems)
+    assert problems.kinds == ()
+
+
 def test_a_table_of_labels_alone_has_sets_of_one(tmp_path):
     table = write_csv(tmp_path / "t.csv", [["a.png", "cat"], ["b.png", ""]], ("image", "label"))
     assert read(table)[1] == [("a.png", "cat", "cat", ""), ("b.png", "", "", "")]
@@ -78,14 +102,15 @@ def test_a_folder_for_each_class(tmp_path):
     problems = Problems()
     read_text(tmp_path, None, None, problems)
     (kind,) = problems.kinds
-    assert str(kind.problems[0]) == f"{tmp_path / 'loose.png'}: lies in no class's folder"
+    said = "lies in no class's folder (votes on the images of a folder are given with --votes FILE)"
+    assert str(kind.problems[0]) == f"{tmp_path / 'loose.png'}: {said}"
     with pytest.raises(UsageError, match="leave out --images"):
         read(tmp_path, tmp_path)
 
 
 def test_a_folder_of_images_alone_is_no_imagefolder(tmp_path):
     make_images(tmp_path, ["a.png"])
-    with pytest.raises(DataError, match="holds metadata.csv, metadata.parquet or a folder of"):
+    with pytest.raises(DataError, match="metadata.parquet or a folder of .*with --votes FILE"):
         read(tmp_path)
 
 

@@ -1,5 +1,6 @@
 import csv
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -103,7 +104,7 @@ def test_the_table_reads_back_as_candidates_and_votes(photos, tmp_path):
         table = read_images_table(out, photos)
         assert table.classes == ("cat", "dog")
         assert len(table) == len(IMAGES)
-        assert table.votes[0].tolist() == [1, 2]
+        assert table.votes.dense(np.array([0])).tolist() == [[1, 2]]
         assert table.candidates[1].tolist() == [True, False]
         assert table.candidates[2:].all()
     assert out.with_name("t.csv").read_text().splitlines()[0] == "image,candidates,votes"
@@ -148,6 +149,10 @@ BAD = {
         "image,annotator,label\n/etc/passwd,A,cat\n",
         "v.csv row 2: /etc/passwd leaves the image folder",
     ),
+    "a Windows path": (
+        "image,annotator,label\ndeep\\1.png,A,cat\n",
+        "(write / in place of \\)",
+    ),
     "no image": ("image,annotator,label\n,A,cat\n", "v.csv row 2: names no image"),
     "no annotator": ("image,annotator,label\n0.png,,cat\n", "v.csv row 2: names no annotator"),
     "a | in a label": ("image,annotator,label\n0.png,A,a|b\n", "row 2: label 'a|b' holds a |"),
@@ -179,6 +184,17 @@ def test_votes_that_make_no_sense_are_refused_with_file_and_row(mistake, photos,
     assert message in str(refused.value)
     assert str(tmp_path / "v.csv") in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("header", [LONG, ("image", "Ann")])
+def test_votes_name_files_in_any_unicode_form(header, tmp_path):
+    make_images(tmp_path / "photos", ["a\u0308.png", "b.png"])
+    rows = [["\u00e4.png ", "Ann", "cafe\u0301"], ["b.png", "Bob", "caf\u00e9"]]
+    rows = rows if header == LONG else [[row[0], row[2]] for row in rows]
+    votes = read_votes(write_csv(tmp_path / "v.csv", rows, header), tmp_path / "photos", Problems())
+    assert votes.images.to_pylist() == ["a\u0308.png", "b.png"]
+    assert votes.image.tolist() == [0, 1]
+    assert votes.classes == ("caf\u00e9",)
 
 
 def test_an_existing_file_is_never_written_over_by_accident(tmp_path):

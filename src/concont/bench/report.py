@@ -1,7 +1,6 @@
 """The figures of `concont bench`: the step, the plain way beside it, the machine's own rate."""
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,6 +17,7 @@ from concont.bench.timing import count_flops, time_matmul_tflops
 from concont.config.layers import merge
 from concont.config.registry import is_reference
 from concont.config.resolve import resolve
+from concont.cores import count_cores
 from concont.data.sources import Dataset
 from concont.device import choose_device
 from concont.errors import UsageError
@@ -127,7 +127,7 @@ def _time_plain_way(settings: Settings, data: Dataset, calls: int) -> dict[str, 
     """
     on_gpu = choose_device(settings.train.device).type == "cuda"
     precisions: tuple[Precision, ...] = ("float32", "bfloat16") if on_gpu else ("float32",)
-    workers = min(len(os.sched_getaffinity(0)), 16)
+    workers = min(count_cores(), 16)
     # Until what the workers made ahead during the slow first steps is used up.
     n_warm_up = 4 * PREFETCH * workers
     views, names = settings.views, settings.network_method.views

@@ -12,7 +12,7 @@ import typer
 from concont.cli.app import console
 from concont.cli.data import data_app
 from concont.cli.display import percent
-from concont.errors import UsageError, printable
+from concont.errors import UsageError, count, printable
 
 if TYPE_CHECKING:
     from concont.tables.agreement import Agreement
@@ -66,7 +66,9 @@ def from_votes(
         typer.echo(json.dumps({"table": str(out), **asdict(agreement)}))
     else:
         _print_agreement(agreement)
-        typer.echo(f"{printable(out)}: {agreement.images:,} rows; see also `concont data check`")
+        typer.echo(
+            f"{printable(out)}: {count(agreement.images, 'row')}; see also `concont data check`"
+        )
 
 
 @data_app.command()
@@ -96,6 +98,7 @@ def check(
     Errors stop training, warnings do not.
     """
     from concont.tables.check import check_table
+    from concont.tables.problems import suggest_images
 
     known = None if classes is None else _read_classes(classes)
     with _show_reading(quiet=as_json or not decode) as progress:
@@ -110,8 +113,9 @@ def check(
         typer.echo(json.dumps(asdict(report), default=str))
     else:
         _print_problems(report.kinds)
-        if images is None and any(kind.kind == "missing image" for kind in report.kinds):
-            typer.echo("the images may lie elsewhere: --images FOLDER says where")
+        hint = suggest_images(report.kinds, table, images)
+        if hint:
+            typer.echo(hint)
         typer.echo(_summarise(report))
     raise typer.Exit(1 if report.errors else 0)
 
@@ -154,14 +158,13 @@ def _print_problems(kinds: "tuple[ProblemKind, ...]", err: bool = False) -> None
 
 
 def _summarise(report: "TableReport") -> str:
-    def count(n: int, what: str) -> str:
-        return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-    parts = f"{report.labeled:,} with candidates, {report.unlabeled:,} unlabelled"
+    says_nothing = f", {report.full:,} of them with every class, which tells nothing;"
+    end = says_nothing if report.full else ","
+    parts = f"{report.labeled:,} with candidates{end} {report.unlabeled:,} unlabelled"
     test = f", {report.test:,} for the test" if report.test else ""
     return (
         f"{printable(report.source)}: {count(report.rows, 'row')} ({parts}{test}), "
-        f"{len(report.classes):,} classes: {count(report.errors, 'error')}, "
+        f"{count(len(report.classes), 'class')}: {count(report.errors, 'error')}, "
         f"{count(report.warnings, 'warning')}"
     )
 
@@ -173,7 +176,7 @@ def _print_agreement(agreement: "Agreement") -> None:
         ("", "figure"),
         [
             ("images with a vote", f"{agreement.voted:,} of {agreement.images:,}"),
-            ("votes", f"{agreement.votes:,} by {agreement.annotators:,} annotators"),
+            ("votes", f"{agreement.votes:,} by {count(agreement.annotators, 'annotator')}"),
             ("candidates of an image, on average", f"{agreement.set_size:.2f}"),
             ("unanimous, of images with two votes or more", percent(agreement.unanimous)),
             ("Krippendorff's alpha (1 agree, 0 as by chance)", alpha),

@@ -1,4 +1,4 @@
-"""Decoding on every core: processes that are handed a few images at a time."""
+"""Image files read on every core: processes that are handed a few of them at a time."""
 
 import json
 import os
@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass
 from typing import IO, Any
 
+from concont.cores import count_cores
 from concont.errors import ConcontError
-from concont.images.decoding import Decoded, Decoder
+from concont.images.decoding import Decoded, Decoder, verify_file
 from concont.images.packs import Form
 
 Task = tuple[int, str]  # row of the pack, path of the image
@@ -25,7 +26,7 @@ import json, sys
 job = json.loads(sys.stdin.buffer.readline())
 sys.path[:] = job["sys_path"]
 from concont.images.decoding import serve
-serve(job)
+serve(job["target"])
 """
 
 
@@ -40,31 +41,57 @@ class Target:
 
 
 def decode_files(
-    tasks: Sequence[Task], target: Target, report: Callable[[int, int], None] | None = None
+    tasks: Sequence[Task], target: Target, take: Callable[[list[Decoded]], None]
+) -> None:
+    """Decode images into their rows; `take` is given what became of them, a few at a time."""
+    _read_files(tasks, target, take)
+
+
+def verify_files(
+    paths: Sequence[str], report: Callable[[int, int], None] | None = None
 ) -> list[Decoded]:
-    """Decode images into their rows; `report` hears how many of how many are done."""
-    workers = min(len(os.sched_getaffinity(0)), len(tasks) // WORTH_A_PROCESS)
-    chunks = [tasks[k : k + AT_ONCE] for k in range(0, len(tasks), AT_ONCE)]
-    decode = _decode_here if workers < 2 else _decode_in_processes
-    done: list[Decoded] = []
-    for results in decode(chunks, target, workers):
-        done += results
+    """Whether each file can be decoded; `report` hears how many of how many are done."""
+    found: list[Decoded] = []
+
+    def take(results: list[Decoded]) -> None:
+        found.extend(results)
         if report is not None:
-            report(len(done), len(tasks))
-    return done
+            report(len(found), len(paths))
+
+    _read_files(list(enumerate(paths)), None, take)
+    return sorted(found)
 
 
-def _decode_here(
-    chunks: Sequence[Sequence[Task]], target: Target, workers: int
-) -> Iterator[list[Decoded]]:
-    with closing(Decoder(target.pack, target.first_row, target.form, target.known)) as decoder:
+def _read_files(
+    tasks: Sequence[Task], target: Target | None, take: Callable[[list[Decoded]], None]
+) -> None:
+    workers = min(count_cores(), len(tasks) // WORTH_A_PROCESS)
+    chunks = [tasks[k : k + AT_ONCE] for k in range(0, len(tasks), AT_ONCE)]
+    if workers < 2:
+        _read_here(chunks, target, take)
+    else:
+        _read_in_processes(chunks, target, take, workers)
+
+
+def _read_here(
+    chunks: Sequence[Sequence[Task]],
+    target: Target | None,
+    take: Callable[[list[Decoded]], None],
+) -> None:
+    read: Callable[[int, str], Decoded] = verify_file
+    with ExitStack() as stack:
+        if target is not None:
+            read = stack.enter_context(closing(Decoder(**vars(target))))
         for chunk in chunks:
-            yield [decoder(row, path) for row, path in chunk]
+            take([read(row, path) for row, path in chunk])
 
 
-def _decode_in_processes(
-    chunks: Sequence[Sequence[Task]], target: Target, workers: int
-) -> Iterator[list[Decoded]]:
+def _read_in_processes(
+    chunks: Sequence[Sequence[Task]],
+    target: Target | None,
+    take: Callable[[list[Decoded]], None],
+    workers: int,
+) -> None:
     left = iter(chunks)
     with ExitStack() as stack:
         busy = stack.enter_context(selectors.DefaultSelector())
@@ -75,7 +102,7 @@ def _decode_in_processes(
         while busy.get_map():
             for key, _ in busy.select():
                 process = key.data
-                yield process.take()
+                take(process.take())
                 chunk = next(left, None)
                 if chunk is None:
                     busy.unregister(process.output)
@@ -86,7 +113,7 @@ def _decode_in_processes(
 class _Process:
     """One process, that has at most one handful of images at a time; killed on the way out."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target | None) -> None:
         self.said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed on the way out)
         self.process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM],
@@ -100,7 +127,8 @@ class _Process:
         assert self.process.stdout is not None
         self.input, self.output = self.process.stdin, self.process.stdout
         self.chunk: Sequence[Task] = ()
-        self.job = {**asdict(target), "sys_path": sys.path}
+        told = None if target is None else asdict(target)
+        self.job = {"target": told, "sys_path": sys.path}
 
     def __enter__(self) -> "_Process":
         return self
@@ -114,7 +142,7 @@ class _Process:
             self.input.close()
 
     def hand(self, chunk: Sequence[Task]) -> None:
-        """Give it images to decode."""
+        """Give it images to read."""
         if not self.chunk:
             self._send(self.job)
         self.chunk = chunk

@@ -1,4 +1,4 @@
-"""What is in a file, known without reading it: by its path, size and time of change."""
+"""What is in a file, known without reading it: by its path, size, times and number."""
 
 import hashlib
 import json
@@ -11,7 +11,9 @@ from typing import Any
 
 from concont.runs.folder import write_whole
 
-Stamp = tuple[int, int]  # bytes and time of change in nanoseconds
+# Bytes, when the content and when anything was changed in nanoseconds, and the file's own number:
+# a file that takes another's place may have its size and the first of the times.
+Stamp = tuple[int, int, int, int]
 HEXADECIMAL = 64  # letters of a SHA-256 sum
 
 
@@ -31,8 +33,8 @@ class FileIndex:
             known = self._read(parent)
             for row, name in zip(rows, names, strict=True):
                 entry, stamp = known.get(name), stamps[row]
-                if entry is not None and stamp is not None and entry[:2] == [*stamp]:
-                    found[row] = entry[2]
+                if entry is not None and stamp is not None and entry[:-1] == [*stamp]:
+                    found[row] = entry[-1]
         return found
 
     def keep(
@@ -70,7 +72,7 @@ class FileIndex:
 
 
 def stamp_files(paths: Sequence[str]) -> list[Stamp | None]:
-    """Size and time of change of each file; None where it cannot be looked at."""
+    """What tells a file from another, of each file; None where it cannot be looked at."""
     return [_stamp(path) for path in paths]
 
 
@@ -79,11 +81,11 @@ def _stamp(path: str) -> Stamp | None:
         status = os.stat(path)
     except (OSError, ValueError):
         return None
-    return status.st_size, status.st_mtime_ns
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _is_entry(entry: Any) -> bool:
-    return type(entry) is list and len(entry) == 3 and len(str(entry[2])) == HEXADECIMAL
+    return type(entry) is list and len(entry) == 5 and len(str(entry[4])) == HEXADECIMAL
 
 
 def _write(entries: dict[str, list[Any]], path: Path) -> None:

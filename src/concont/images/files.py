@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from concont.errors import DataError, UsageError
+from concont.errors import DataError, UsageError, printable
 
 Fit = Literal["crop", "pad", "stretch"]
 Size = tuple[int, int]  # height, width
@@ -58,12 +58,33 @@ def find_images(paths: Sequence[Path]) -> list[Path]:
 
 def list_images(folder: Path) -> list[Path]:
     """The images in a folder and below it by their suffixes, sorted; no hidden ones."""
-    found: list[Path] = []
-    for parent, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        paths = [Path(parent, name) for name in files if not name.startswith(".")]
-        found += [path for path in paths if path.suffix.lower() in SUFFIXES]
-    return sorted(found)
+    return sorted(Path(folder, name) for name, _ in walk_images(folder))
+
+
+def walk_images(folder: str | Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Each image in a folder and below it, by its suffix, with its path from the folder.
+
+    Nothing hidden, and nothing behind a link to a folder.
+    """
+    left = [""]
+    while left:
+        under = left.pop()
+        for entry in _scan(os.path.join(folder, under)):
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir():
+                if not entry.is_symlink():
+                    left.append(f"{under}{entry.name}/")
+            elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:
+                yield under + entry.name, entry
+
+
+def _scan(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError as error:
+        raise DataError(f"{printable(folder)} cannot be listed: {error.strerror}") from None
 
 
 def read_image(
@@ -114,14 +135,18 @@ def decode_image(content: bytes, size: Size, channels: int, fit: Fit) -> NDArray
 def verify_image(path: str | Path) -> str | None:
     """Why an image file cannot be read, in one line; None where all of it can be decoded."""
     try:
-        content = read_content(path)
-        with _refusals(), Image.open(io.BytesIO(content), formats=FORMATS) as image:
-            image.draft(None, (1, 1))  # reads all of a JPEG, and computes little
-            image.load()
-            _flatten(image, 3)
+        verify_content(read_content(path))
     except DataError as error:
         return str(error)
     return None
+
+
+def verify_content(content: bytes) -> None:
+    """A DataError says why the content of an image file cannot be decoded."""
+    with _refusals(), Image.open(io.BytesIO(content), formats=FORMATS) as image:
+        image.draft(None, (1, 1))  # reads all of a JPEG, and computes little
+        image.load()
+        _flatten(image, 3)
 
 
 def read_size(path: str | Path) -> tuple[int, int]:

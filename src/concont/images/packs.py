@@ -1,7 +1,8 @@
 """A pack: the pixels of many images as one file that is mapped, and which images they are.
 
-An `.npy` of uint8 (N, H, W, channels), behind which lie the SHA-256 sums of the N image files. Its
-name holds how the images were made to fit, and a sum of those sums: other images, another name.
+An `.npy` of uint8 (N, H, W, channels), behind which lie the SHA-256 sums of the N image files. One
+that was not finished may have gaps, rows without pixels, and is there to be copied from. Its name
+holds how the images were made to fit, and a sum of those sums: other images, another name.
 """
 
 import fcntl
@@ -10,7 +11,7 @@ import io
 import os
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from concont.images.files import Fit
 
 VERSION = 1  # of what `decode_image` makes of a file: another one is kept beside it
 SUM = 32  # bytes of a SHA-256 sum
+MISSING = "00" * SUM  # stands for the sum of a row without pixels
+PART = ".part.npy"  # what the name of a pack with such rows ends in
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,11 @@ def name_pack(folder: Path, form: Form, contents: Sequence[str]) -> Path:
     return folder / f"{form.name}-{state.hexdigest()[:32]}.npy"
 
 
+def name_part(folder: Path, form: Form, contents: Sequence[str]) -> Path:
+    """The same of a pack that has gaps."""
+    return name_pack(folder, form, contents).with_suffix(PART)
+
+
 def open_pack(path: Path, form: Form) -> Pack | None:
     """A pack, mapped; None where there is none, or where it is damaged or cut short."""
     try:
@@ -90,10 +98,21 @@ def open_pack(path: Path, form: Form) -> Pack | None:
 
 def find_packs(folder: Path, form: Form) -> list[Pack]:
     """All whole packs of a form, the newest first."""
-    paths = [path for path in folder.glob(f"{form.name}-*.npy") if path.is_file()]
-    paths.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
-    packs = (open_pack(path, form) for path in paths)
+    found: list[tuple[int, Path]] = []
+    for path in folder.glob(f"{form.name}-*.npy"):
+        with suppress(FileNotFoundError):  # another process has just removed it
+            found.append((path.stat().st_mtime_ns, path))
+    packs = (open_pack(path, form) for _, path in sorted(found, reverse=True))
     return [pack for pack in packs if pack is not None]
+
+
+def remove_parts(folder: Path, form: Form, contents: Sequence[str]) -> None:
+    """Remove packs with gaps of which another pack, with these contents, holds all images."""
+    held = {*contents, MISSING}
+    for path in folder.glob(f"{form.name}-*{PART}"):
+        part = open_pack(path, form)
+        if part is None or held.issuperset(part.contents):
+            path.unlink(missing_ok=True)
 
 
 class PackWriter:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concont.errors import printable
+from concont.images.decoding import Decoded
+from concont.images.decoding_processes import verify_files
 from concont.tables.class_check import check_classes
-from concont.tables.image_check import ImageState, read_states
 from concont.tables.problems import ProblemKind, Problems
 from concont.tables.row_check import (
     RowProblems,
@@ -31,6 +32,7 @@ class TableReport:
     source: Path
     rows: int
     labeled: int  # training rows with a candidate set
+    full: int  # of these: sets that hold every class
     unlabeled: int
     test: int
     classes: tuple[str, ...]
@@ -66,6 +68,7 @@ def check_table(
         source=source,
         rows=len(text),
         labeled=int(labeled.sum()),
+        full=int((labeled & find_full(sets)).sum()),
         unlabeled=int((~labeled & ~sets.is_test).sum()),
         test=int(sets.is_test.sum()),
         classes=sets.classes,
@@ -94,6 +97,15 @@ def check_text(
     return sets, there
 
 
+def find_full(sets: TableSets) -> NDArray[np.bool_]:
+    """Which rows' sets (N,) hold every class."""
+    n_classes = len(sets.classes)
+    named = sets.members.name >= 0
+    keys = np.unique(sets.members.row[named] * n_classes + sets.members.name[named])
+    distinct = np.bincount(keys // max(1, n_classes), minlength=len(sets.labels))
+    return np.asarray((distinct == n_classes) & (distinct > 0))
+
+
 def _check_content(
     text: TableText,
     sets: TableSets,
@@ -102,15 +114,7 @@ def _check_content(
     progress: Callable[[int, int], None] | None,
 ) -> None:
     """Read each image once: what cannot be decoded, and what is there under another name."""
-    done = 0
-
-    def count(more: int) -> None:
-        nonlocal done
-        done += more
-        if progress is not None:
-            progress(done, len(rows))
-
-    states = read_states([str(text.path(i)) for i in rows.tolist()], count)
+    states = verify_files([str(text.path(i)) for i in rows.tolist()], progress)
     reasons = {i: state.problem for i, state in zip(rows.tolist(), states, strict=True)}
     damaged = np.array([state.problem is not None for state in states], np.bool_)
 
@@ -126,10 +130,10 @@ def _check_copies(
     sets: TableSets,
     add: RowProblems,
     rows: Integers,
-    states: list[ImageState],
+    states: list[Decoded],
 ) -> None:
     """The same content under two names: an error where one trains and the other tests."""
-    digests = np.array([state.digest for state in states], dtype="U64")
+    digests = np.array([state.content or "" for state in states], dtype="U64")
     _, first, inverse = np.unique(digests, return_index=True, return_inverse=True)
     original = dict(zip(rows.tolist(), rows[first[inverse]].tolist(), strict=True))
     copied = (first[inverse] != np.arange(len(rows))) & (digests != "")

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from concont.errors import printable
+from concont.tables.columns import tidy
 from concont.tables.problems import find_nearest, suggest
 from concont.tables.row_check import RowProblems
 from concont.tables.sets import Integers, TableSets
@@ -40,6 +42,7 @@ def check_classes(
 
 
 def _check_known(sets: TableSets, add: RowProblems, known: list[str]) -> None:
+    known = tidy(pa.array(known, pa.string())).to_pylist()
     listed = set(known)
     unknown = np.array([name not in listed for name in sets.classes])
     row, name = sets.members.row, sets.members.name

@@ -13,7 +13,8 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from concont.errors import DataError, UsageError, printable
+from concont.errors import DataError, UsageError, count, printable
+from concont.tables.columns import find_joined, tidy, to_strings
 
 DELIMITERS = ",;\t"  # a spreadsheet writes semicolons where the comma is the decimal mark
 BLOCK = 1 << 24  # bytes that are parsed at a time; a row must fit into one
@@ -29,7 +30,7 @@ class Cells:
     names: tuple[str, ...]  # all columns of the file
     columns: dict[str, Any]  # those that were asked for: Arrow arrays of strings, without nulls
     rows: Rows  # (N,) the row of each entry; in a CSV the line, where the header is line 1
-    misfits: tuple[tuple[int, str], ...]  # rows with too few or too many cells, left out, and why
+    misfits: tuple[tuple[int, str], ...]  # rows that cannot be read, left out, and why
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -47,41 +48,35 @@ def read_cells(path: Path, wanted: Collection[str] | None = None) -> Cells:
     return _drop_empty_rows(cells)
 
 
-def trim(text: Any) -> Any:
-    """An Arrow array of strings without the white space around them."""
-    return pc.utf8_trim_whitespace(text)
-
-
-def to_strings(array: Any) -> Any:
-    """Any Arrow column of plain values or of lists of them as strings; what is missing is empty."""
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):  # of no chunk, or of more than 2 GB
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
-        parts = to_strings(array.flatten())
-        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        array = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), parts), "|")
-    if pa.types.is_floating(array.type):  # whole numbers become floats where some are missing
-        array = pc.if_else(pc.is_nan(array), None, array)
-        if pc.all(pc.equal(pc.floor(array), array)).as_py() is not False:
-            array = array.cast(pa.int64())
-    return pc.fill_null(array.cast(pa.string()), "")
-
-
 def _read_parquet(path: Path, wanted: Collection[str] | None) -> Cells:
     try:
         names = tuple(pa.parquet.read_schema(path).names)
         _refuse_repeated(path, names)
         chosen = [name for name in names if wanted is None or name in wanted]
         table = pa.parquet.read_table(path, columns=chosen)
-        columns = {name: to_strings(table[name]) for name in chosen}
     except (pa.ArrowException, OSError, NotImplementedError) as error:
         raise DataError(f"{printable(path)}: cannot be read as Parquet ({_first(error)})") from None
-    return Cells(path, names, columns, np.arange(1, table.num_rows + 1), ())
+    columns: dict[str, Any] = {}
+    joined: dict[int, str] = {}
+    for name in chosen:
+        columns[name], found = _read_column(path, name, table[name])
+        joined = {i: f"{printable(found[i])!r} in its {name} holds a |" for i in found} | joined
+    left = np.delete(np.arange(table.num_rows), list(joined))
+    if joined:
+        columns = {name: column.take(pa.array(left)) for name, column in columns.items()}
+    misfits = tuple((i + 1, joined[i]) for i in sorted(joined))
+    return Cells(path, names, columns, left + 1, misfits)
+
+
+def _read_column(path: Path, name: str, column: Any) -> tuple[Any, dict[int, str]]:
+    """A column of a Parquet file as text, and names in its lists that hold a `|`."""
+    try:
+        return to_strings(column), find_joined(column)
+    except (pa.ArrowException, NotImplementedError):
+        raise DataError(
+            f"{printable(path)}: column {printable(name)} holds {printable(column.type)}, "
+            "where text, numbers or lists of them can be read"
+        ) from None
 
 
 def _read_csv(path: Path, wanted: Collection[str] | None) -> Cells:
@@ -100,7 +95,7 @@ def _read_csv(path: Path, wanted: Collection[str] | None) -> Cells:
     bad = np.array([number - 1 for number, _, _ in misfits], dtype=np.int64)
     columns = {name: to_strings(table[name]) for name in chosen}
     told = (
-        (int(starts[number - 1]), f"has {n} cells, the header has {len(names)}")
+        (int(starts[number - 1]), f"has {count(n, 'cell')}, the header has {len(names)}")
         for number, n, text in misfits
         if text.strip()
     )
@@ -232,11 +227,11 @@ def _drop_empty_rows(cells: Cells) -> Cells:
     columns = list(cells.columns.values())
     if not columns or not len(cells):
         return cells
-    full = pc.not_equal(trim(columns[0]), "")
+    full = pc.not_equal(tidy(columns[0]), "")
     for column in columns[1:]:
         if pc.all(full).as_py():
             return cells
-        full = pc.or_(full, pc.not_equal(trim(column), ""))
+        full = pc.or_(full, pc.not_equal(tidy(column), ""))
     kept = {name: column.filter(full) for name, column in cells.columns.items()}
     rows = cells.rows[full.to_numpy(zero_copy_only=False)]
     return Cells(cells.path, cells.names, kept, rows, cells.misfits)

@@ -1,7 +1,7 @@
 """Which files lie in a folder of images, listed folder by folder rather than asked one by one."""
 
 import os
-from collections.abc import Iterator
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from concont.errors import DataError, UsageError, printable
-from concont.images.files import SUFFIXES
+from concont.images.files import walk_images
 
+SPACED = r"^\s|\s$"
 LONGEST = 4096  # letters of a path
 # Paths that name a place by itself, here or on Windows, or that climb.
 LEAVING = r"^/|^[A-Za-z]:[\\/]|^\\\\|(^|[/\\])\.\.([/\\]|$)"
@@ -26,14 +27,39 @@ def list_image_names(folder: Path) -> Any:
     """
     if not folder.is_dir():
         raise UsageError(f"{printable(folder)}: no such folder")
-    endings = tuple(SUFFIXES)
-    found = sorted(_walk(folder, "", endings, os.path.realpath(folder)))
+    found, real_root = [], os.path.realpath(folder)
+    for name, entry in walk_images(folder):
+        if entry.is_symlink() and not _is_inside(entry.path, real_root):
+            raise DataError(f"{printable(entry.path)}: a link that leaves the image folder")
+        if entry.is_file():
+            found.append(name)
+    found.sort()
     try:
         return pa.array(found, pa.string())
     except UnicodeEncodeError:
         odd = next(name for name in found if not _is_unicode(name))
         path = printable(folder / odd)
         raise DataError(f"{path}: the file's name is no UTF-8; give it another name") from None
+
+
+def name_files(images: Any, root: Path) -> Any:
+    """Relative paths as their files are called: in one form, without spaces around them.
+
+    Where there is no file of a name, that with the same letters in another Unicode form (macOS
+    writes `ä` as two) or without the spaces is meant.
+    """
+    images = normalise_paths(images)
+    odd = pc.or_(pc.invert(pc.string_is_ascii(images)), pc.match_substring_regex(images, SPACED))
+    if not pc.any(odd).as_py():
+        return images
+    listed: dict[str, dict[str, str]] = {}
+    names = images.dictionary_encode()
+    asked = set(pc.unique(images.filter(odd)).to_pylist())
+    found = [
+        _find_name(name, root, listed) if name in asked else name
+        for name in names.dictionary.to_pylist()
+    ]
+    return normalise_paths(pa.array(found, pa.string()).take(names.indices))
 
 
 def normalise_paths(images: Any) -> Any:
@@ -63,22 +89,41 @@ def look_up(images: Any, root: Path) -> tuple[NDArray[np.bool_], NDArray[np.bool
     return _is_in(images, files), _is_in(images, leaving)
 
 
+def describe_missing(image: str, root: Path) -> str:
+    """What is said of a path that names no file."""
+    hint = " (write / in place of \\)" if "\\" in image else ""
+    return f"there is no file {printable(image)} in {printable(root)}{hint}"
+
+
 def to_mask(booleans: Any) -> NDArray[np.bool_]:
     """An Arrow array of booleans without nulls as NumPy's."""
     return np.asarray(booleans.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _walk(folder: Path, under: str, endings: tuple[str, ...], real_root: str) -> Iterator[str]:
-    with os.scandir(folder / under) as entries:
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                yield from _walk(folder, f"{under}{entry.name}/", endings, real_root)
-            elif entry.name.lower().endswith(endings) and entry.is_file():
-                if entry.is_symlink() and not _is_inside(entry.path, real_root):
-                    raise DataError(f"{printable(entry.path)}: a link that leaves the image folder")
-                yield under + entry.name
+def _find_name(image: str, root: Path, listed: dict[str, dict[str, str]]) -> str:
+    """The path of the file that is meant, else the path without spaces; listed: what is known."""
+    for name in (image, image.strip()):
+        under = ""
+        for part in name.split("/"):
+            if under not in listed:
+                listed[under] = _list_forms(root, under)
+            forms = listed[under]
+            real = forms.get(part) or forms.get(unicodedata.normalize("NFC", part))
+            if real is None:
+                break
+            under += f"{real}/"
+        else:
+            return under[:-1]
+    return image.strip()
+
+
+def _list_forms(root: Path, folder: str) -> dict[str, str]:
+    """What lies in a folder, by its name and by the name in NFC."""
+    try:
+        names = os.listdir(root / folder)
+    except (OSError, ValueError):  # there is no such folder
+        return {}
+    return {unicodedata.normalize("NFC", name): name for name in names} | {n: n for n in names}
 
 
 def _list_files(root: Path, folder: str, real_root: str) -> tuple[list[str], list[str]]:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from concont.errors import DataError, printable
+from concont.errors import DataError, count, printable
 
 N_TOLD = 3  # errors in the line that refuses a table
 Severity = Literal["error", "warning"]
@@ -85,14 +85,25 @@ class Problems:
         return sum(n for (found, _), n in self._count.items() if found == severity)
 
 
-def refuse_errors(problems: Problems, others: str = "") -> None:
-    """Raise the first errors, if there are any, in one line; others: words on the rest of them."""
+def suggest_images(kinds: tuple[ProblemKind, ...], source: Path, images: Path | None) -> str:
+    """What to do about images that are missing beside a table; empty where that is no help."""
+    missing = any(kind.kind == "missing image" for kind in kinds)
+    if images is not None or source.is_dir() or not missing:
+        return ""
+    return "the images may lie elsewhere: --images FOLDER says where"
+
+
+def refuse_errors(problems: Problems, others: str = "", hint: str = "") -> None:
+    """Raise the first errors, if there are any, in one line.
+
+    others: words on the rest of them; hint: how to mend them.
+    """
     errors = [p for kind in problems.kinds for p in kind.problems if kind.severity == "error"]
     if errors:
         told = errors[:N_TOLD]
         more = problems.count("error") - len(told)
-        rest = f"; and {more:,} more errors{others}" if more else ""
-        raise DataError("; ".join(map(str, told)) + rest)
+        rest = [f"and {count(more, 'more error')}{others}"] if more else []
+        raise DataError("; ".join([*map(str, told), *rest, *filter(None, [hint])]))
 
 
 def find_nearest(name: str, known: list[str], cutoff: float = 0.6) -> str | None:

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from concont.errors import printable
-from concont.tables.listing import find_leaving, look_up, to_mask
+from concont.errors import count, printable
+from concont.tables.listing import describe_missing, find_leaving, look_up, to_mask
 from concont.tables.problems import Problems, Severity
 from concont.tables.sets import Integers, TableSets
 from concont.tables.text import TableText
@@ -43,9 +43,8 @@ def check_paths(text: TableText, add: RowProblems) -> NDArray[np.bool_]:
     def describe_leaving(i: int) -> str:
         return f"{text.cell('image', i)} leaves the image folder {_root(text, i)}"
 
-    def describe_missing(i: int) -> str:
-        hint = " (write / in place of \\)" if "\\" in image[i].as_py() else ""
-        return f"there is no file {text.cell('image', i)} in {_root(text, i)}{hint}"
+    def describe_absent(i: int) -> str:
+        return describe_missing(image[i].as_py(), text.roots[text.root[i]])
 
     add("error", "path", unnamed, "names no image")
     add("error", "outside", leaving, describe_leaving)
@@ -55,7 +54,7 @@ def check_paths(text: TableText, add: RowProblems) -> NDArray[np.bool_]:
         rows = np.flatnonzero(asked & (text.root == k))
         there, away = look_up(image.take(pa.array(rows)), root)
         add("error", "outside", rows[away], lambda i: f"{describe_leaving(i)} through a link")
-        add("error", "missing image", rows[~there & ~away], describe_missing)
+        add("error", "missing image", rows[~there & ~away], describe_absent)
         fine[rows[~there]] = False
     return fine
 
@@ -81,7 +80,9 @@ def check_votes(text: TableText, sets: TableSets, add: RowProblems) -> None:
     size = sets.members.size
 
     def describe_misfit(i: int) -> str:
-        return f"votes {text.cell('votes', i)!r}: {sets.n_counts[i]} for {size[i]} candidates"
+        return (
+            f"votes {text.cell('votes', i)!r}: {sets.n_counts[i]} for {count(size[i], 'candidate')}"
+        )
 
     def describe_odd(i: int) -> str:
         return f"votes {text.cell('votes', i)!r}: each must be a whole number from 0 on"

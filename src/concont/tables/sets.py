@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from concont.tables.files import trim
+from concont.tables.columns import tidy
 from concont.tables.listing import to_mask
 from concont.tables.text import TableText
 
@@ -62,7 +62,7 @@ def split_names(text: Any) -> tuple[Any, Integers, Integers]:
     lists = pc.split_pattern(text.filter(pa.array(full)), "|")
     size = np.zeros(len(text), np.int64)
     size[rows] = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
-    return trim(lists.flatten()), np.repeat(np.arange(len(text)), size), size
+    return tidy(lists.flatten()), np.repeat(np.arange(len(text)), size), size
 
 
 def parse_sets(text: TableText) -> TableSets:

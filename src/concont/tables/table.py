@@ -10,15 +10,35 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concont.errors import DataError, printable
+from concont.errors import DataError, count, printable
 from concont.tables.check import check_text
-from concont.tables.problems import Problems, refuse_errors
+from concont.tables.problems import Problems, refuse_errors, suggest_images
 from concont.tables.sets import TableSets
 from concont.tables.text import TableText, read_text
 from concont.tables.vote_table import read_vote_text
 
 log = logging.getLogger("concont")
 MOST_CELLS = 2**33  # rows times classes
+
+
+@dataclass(frozen=True)
+class RowVotes:
+    """How many voted for a class, of each row and each of its candidates."""
+
+    row: NDArray[np.int64]  # (M,) sorted
+    label: NDArray[np.int64]  # (M,) which class
+    count: NDArray[np.int64]  # (M,)
+    n_classes: int
+
+    def dense(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The votes (R, C) of some rows; 0 for all classes of an unlabelled one."""
+        first = np.searchsorted(self.row, rows)
+        sizes = np.searchsorted(self.row, rows, side="right") - first
+        place = np.repeat(np.arange(len(rows)), sizes)  # (K,) of the members among the rows asked
+        member = np.arange(len(place)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
+        votes = np.zeros((len(rows), self.n_classes), np.int32)
+        votes[place, self.label[member]] = self.count[member]
+        return votes
 
 
 @dataclass(frozen=True)
@@ -29,7 +49,7 @@ class ImageTable:
     root: NDArray[np.int32]  # (N,) which of them
     images: Any  # Arrow array of N strings: paths from that folder
     candidates: NDArray[np.bool_]  # (N, C); all True = unlabelled
-    votes: NDArray[np.int32] | None  # (N, C) how many voted for a class; None: nobody counted
+    votes: RowVotes | None  # how many voted for a class; None: nobody counted
     labels: NDArray[np.int64]  # (N,) true labels, -1 unknown
     is_test: NDArray[np.bool_]  # (N,)
     classes: tuple[str, ...]
@@ -75,13 +95,12 @@ def read_images_table(
     else:
         text = read_vote_text(votes, source, min_votes, unlabeled, problems)
     sets, _ = check_text(text, problems)
-    refuse_errors(problems, ", which `concont data check` lists")
-    if problems.count("warning"):
-        log.warning(
-            "%s: %s warnings; `concont data check` lists them",
-            printable(source),
-            problems.count("warning"),
-        )
+    hint = suggest_images(problems.kinds, source, images)
+    refuse_errors(problems, ", which `concont data check` lists", hint)
+    n_warnings = problems.count("warning")
+    if n_warnings:
+        told = f"{count(n_warnings, 'warning')}; `concont data check` lists"
+        log.warning("%s: %s %s", printable(source), told, "it" if n_warnings == 1 else "them")
     if len(text) * len(sets.classes) > MOST_CELLS:
         raise DataError(
             f"{printable(source)}: {len(sets.classes):,} classes of {len(text):,} rows are too "
@@ -108,8 +127,5 @@ def _make_candidates(sets: TableSets) -> NDArray[np.bool_]:
     return candidates
 
 
-def _make_votes(sets: TableSets) -> NDArray[np.int32]:
-    """Votes (N, C); 0 for all classes of an unlabelled row."""
-    votes = np.zeros((len(sets.labels), len(sets.classes)), np.int32)
-    votes[sets.members.row, sets.members.name] = sets.votes
-    return votes
+def _make_votes(sets: TableSets) -> RowVotes:
+    return RowVotes(sets.members.row, sets.members.name, sets.votes, len(sets.classes))

@@ -12,19 +12,25 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from concont.errors import DataError, UsageError, printable
-from concont.tables.files import SUFFIXES, read_cells, trim
-from concont.tables.listing import list_image_names, normalise_paths, to_mask
+from concont.tables.columns import tidy
+from concont.tables.files import SUFFIXES, read_cells
+from concont.tables.listing import list_image_names, name_files, to_mask
 from concont.tables.problems import Place, Problems, find_nearest, suggest
 
 IMAGE = ("image", "file_name")  # the second is Hugging Face's name for it
 COLUMNS = ("candidates", "label", "votes", "split")
 SPLITS = ("train", "test")
+MAKE_TABLE = (
+    "; a file of votes goes with a folder of images (--data FOLDER --votes FILE), "
+    "or becomes a table by `concont data from-votes`"
+)
+VOTED = "votes on the images of a folder are given with --votes FILE"
 OTHER_SPLITS = {"validation", "valid", "val", "dev", "eval"}
 
 
 @dataclass(frozen=True)
 class TableText:
-    """N rows in words: cells without the spaces around them, paths in one form."""
+    """N rows in words: cells without the spaces around them, paths as the files are called."""
 
     roots: tuple[Path, ...]  # folders that the images' paths start from
     root: NDArray[np.int32]  # (N,) which of them
@@ -78,13 +84,13 @@ def _read_file(path: Path, root: Path, problems: Problems, split: str | None = N
         problems.add("error", "cells", (path, row), message)
     _check_columns(path, cells.names, problems)
     empty = pa.repeat("", len(cells))
-    columns = {name: trim(cells.columns.get(name, empty)) for name in COLUMNS}
+    columns = {name: tidy(cells.columns.get(name, empty)) for name in COLUMNS}
     if "candidates" not in cells.columns:  # as everywhere: labels alone are sets of one
         columns["candidates"] = columns["label"]
     if split is not None:
         columns["split"] = pa.repeat(split, len(cells))
     image = next((cells.columns[name] for name in IMAGE if name in cells.columns), empty)
-    columns["image"] = normalise_paths(image)
+    columns["image"] = name_files(image, root)
     return make_part(path, root, cells.rows, columns, "votes" in cells.columns)
 
 
@@ -93,14 +99,18 @@ def _check_columns(path: Path, names: Sequence[str], problems: Problems) -> None
     listed = ", ".join(printable(name) for name in names)
     unread = [name for name in names if name not in IMAGE + COLUMNS]
 
-    def miss(name: str) -> None:
+    def miss(name: str, hint: str = "") -> None:
         message = f"there is no column {name}{suggest(name, unread)}"
-        problems.add("error", "column", (path, None), f"{message} (it has: {listed})")
+        problems.add("error", "column", (path, None), f"{message} (it has: {listed}){hint}")
 
     if not set(IMAGE) & set(names):
         miss("image")
-    if "candidates" not in names and ("label" not in names or find_nearest("candidates", unread)):
-        miss("candidates")
+    if "candidates" not in names:
+        if "annotator" in names:
+            message = f"has a column annotator and none of candidates, as votes have{MAKE_TABLE}"
+            problems.add("error", "column", (path, None), message)
+        elif "label" not in names or find_nearest("candidates", unread):
+            miss("candidates", MAKE_TABLE)
     for name in ("label", "votes", "split"):
         near = find_nearest(name, unread, 0.75) if name not in names else None
         if near is not None:
@@ -134,13 +144,18 @@ def _read_split(folder: Path, problems: Problems, split: str | None) -> TableTex
     if len(loose) == len(image):
         raise DataError(
             f"{printable(folder)}: an imagefolder holds metadata.csv, metadata.parquet or a folder "
-            "of images for each class; there is none"
+            f"of images for each class; there is none ({VOTED})"
         )
+    label = tidy(label)
     columns = {"image": image, "label": label, "candidates": label}
     columns["split"] = pa.repeat(split or "", len(image))
     columns["votes"] = pa.repeat("", len(image))
     part = make_part(folder, folder, np.zeros(len(image), np.int64), columns, False)
-    problems.add_rows("error", "folder", loose, part.place, lambda _: "lies in no class's folder")
+
+    def describe(_: int) -> str:
+        return f"lies in no class's folder ({VOTED})"
+
+    problems.add_rows("error", "folder", loose, part.place, describe)
     return part
 
 

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from concont.errors import DataError, UsageError, printable
 from concont.runs.folder import write_whole
-from concont.tables.files import SUFFIXES, Cells, read_cells, trim
+from concont.tables.columns import tidy
+from concont.tables.files import SUFFIXES, Cells, read_cells
 from concont.tables.listing import (
+    describe_missing,
     find_leaving,
     list_image_names,
     look_up,
-    normalise_paths,
+    name_files,
     to_mask,
 )
 from concont.tables.problems import Problems, refuse_errors, suggest
@@ -69,7 +71,9 @@ def read_votes(path: Path, folder: Path, problems: Problems) -> Votes:
     cells = read_cells(path)
     for row, message in cells.misfits:
         problems.add("error", "cells", (path, row), message)
-    ballots = _read_long(cells) if _is_long(cells) else _read_wide(cells)
+    is_long = _is_long(cells)
+    image = name_files(cells.columns["image"], folder)
+    ballots = _read_long(cells, image) if is_long else _read_wide(cells, image)
     _check_ballots(path, folder, ballots, problems)
     refuse_errors(problems)
     if not len(ballots.row):
@@ -159,17 +163,14 @@ def _is_long(cells: Cells) -> bool:
     return "label" in names
 
 
-def _read_long(cells: Cells) -> _Ballots:
-    image, annotator, label = (cells.columns[name] for name in LONG)
-    label = trim(label)
+def _read_long(cells: Cells, image: Any) -> _Ballots:
+    annotator, label = tidy(cells.columns["annotator"]), tidy(cells.columns["label"])
     voted = pc.not_equal(label, "")
     row = cells.rows[to_mask(voted)]
-    image = normalise_paths(image).filter(voted)
-    return _Ballots(image, trim(annotator).filter(voted), label.filter(voted), row)
+    return _Ballots(image.filter(voted), annotator.filter(voted), label.filter(voted), row)
 
 
-def _read_wide(cells: Cells) -> _Ballots:
-    image = normalise_paths(cells.columns["image"])
+def _read_wide(cells: Cells, image: Any) -> _Ballots:
     codes = image.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     _, first = np.unique(codes, return_index=True)
     if len(first) < len(codes):
@@ -181,7 +182,7 @@ def _read_wide(cells: Cells) -> _Ballots:
     parts = []
     for name in cells.names:
         if name != "image":
-            label = trim(cells.columns[name])
+            label = tidy(cells.columns[name])
             voted = pc.not_equal(label, "")
             label, row = label.filter(voted), cells.rows[to_mask(voted)]
             parts.append(_Ballots(image.filter(voted), pa.repeat(name, len(row)), label, row))
@@ -210,7 +211,7 @@ def _check_ballots(path: Path, folder: Path, ballots: _Ballots, problems: Proble
     add("path", unnamed, lambda _: "names no image")
     add("outside", leaving, lambda i: f"{show(i)} leaves the image folder {where}")
     missing = ~unnamed & ~leaving & ~there
-    add("missing image", missing, lambda i: f"there is no file {show(i)} in {where}")
+    add("missing image", missing, lambda i: describe_missing(ballots.image[i].as_py(), folder))
     nobody = to_mask(pc.equal(ballots.annotator, ""))
     add("annotator", nobody, lambda _: "names no annotator")
     joined = to_mask(pc.match_substring(ballots.label, "|"))
