@@ -13,7 +13,7 @@ from concont.config.own_data import OwnData
 from concont.config.resolve import read_settings, resolve
 from concont.config.validate import get_section
 from concont.data import sources
-from concont.data.own_data import holds_image_files, load_data
+from concont.data.own_data import holds_image_files, load_data, load_labelled_images
 from concont.data.problem import make_problem
 from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder
@@ -47,17 +47,22 @@ class Run:
         return self.predictor.predict(images)
 
     def evaluate(
-        self, images: str | Path | ArrayLike | None = None, labels: ArrayLike | None = None
+        self,
+        images: str | Path | ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        *,
+        folder: str | Path | None = None,
     ) -> dict[str, Any]:
         """Figures of `training.quality`: on the run's own test images, or on others.
 
-        images: a data source, whose test set is taken, or images (or rows of features), whose true
-        labels (M,) then go with them.
+        images: a data source, whose test set is taken (of a table without one, all rows that have a
+        label), or images (or rows of features), whose true labels (M,) then go with them. folder:
+        where a table's images lie.
         """
         if images is None or isinstance(images, str | Path):
             if labels is not None:
                 raise UsageError("labels go with images of your own; a data source has its labels")
-            inputs, truth, on = self._read_test_set(images)
+            inputs, truth, on = self._read_test_set(images, folder)
         else:
             inputs, on = check_inputs_fit(images, self.predictor.shape, "evaluate"), "given"
             truth = self._check_labels(labels, len(inputs))
@@ -66,7 +71,7 @@ class Run:
         return {"on": on, **self.predictor.evaluate(inputs, truth)}
 
     def _read_test_set(
-        self, source: str | Path | None
+        self, source: str | Path | None, folder: str | Path | None = None
     ) -> tuple[sources.Inputs | None, sources.Labels | None, str | None]:
         """The test images of a source, their labels, and what they are; None: as in training."""
         own = self.settings.data
@@ -78,17 +83,19 @@ class Run:
             held = problem.test_images
             inputs = None if held is None else np.asarray(held)
             return inputs, problem.test_labels, problem.evaluated_on
-        other = load_data(self._as_trained(str(source)))
+        if holds_image_files(str(source)):
+            data = Data(
+                str(source),
+                images=None if folder is None else str(folder),
+                image_size=self.data["shape"][0],
+                fit=self.data.get("fit", "stretch"),
+            )
+            pixels, truth = load_labelled_images(data, self.classes)
+            return pixels, truth, "given"
+        other = sources.load(str(source), own.root)
         if other.classes != self.classes:
             raise DataError(f"{source} has other classes than the run: {other.classes}")
         return other.x_test, other.y_test, "test"
-
-    def _as_trained(self, source: str) -> Data:
-        """Another source, read as the run's own was."""
-        given = Data(source=source, root=self.settings.data.root)
-        if not holds_image_files(source):
-            return given
-        return replace(given, image_size=self.data["shape"][0], fit=self.data.get("fit", "stretch"))
 
     def _check_labels(self, labels: ArrayLike | None, rows: int) -> sources.Labels:
         if labels is None:

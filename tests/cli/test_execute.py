@@ -94,6 +94,15 @@ def test_a_table_is_trained_on_measured_resumed_and_evaluated(folder):
     assert json.loads(evaluated.stdout)["accuracy"] == summary["accuracy_last"]
     again = concont("train", "--resume", "run", cwd=folder)
     assert "is finished" in again.stdout
+    rows = [(image.removeprefix("new/"), label) for image, _, label, _ in tests]
+    write_csv(folder / "labels.csv", rows, ("image", "label"))
+    other = ("--data", "labels.csv", "--images", "new", "--json")
+    measured = concont("evaluate", "run", *other, cwd=folder)
+    assert json.loads(measured.stdout)["accuracy"] == summary["accuracy_last"], measured.stderr
+    write_csv(folder / "labels.csv", [*rows[:3], ("50.png", "drak")], ("image", "label"))
+    refused = concont("evaluate", "run", *other, cwd=folder)
+    assert refused.returncode == 1
+    assert "'drak' is no known class; did you mean 'dark'?" in refused.stderr
 
 
 ERRORS = [name for name, (_, severity, *_) in TWO_COLUMNS.items() if severity == "error"]

@@ -19,6 +19,9 @@ def evaluate(
     data: Annotated[
         str | None, typer.Option(help="Other data to measure on; by default the run's own.")
     ] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="The folder of a table's images; else the table's own.")
+    ] = None,
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -27,7 +30,7 @@ def evaluate(
 
     from concont.api import load
 
-    figures = load(run, device=device).evaluate(data)
+    figures = load(run, device=device).evaluate(data, folder=images)
     if as_json:
         typer.echo(json.dumps(figures))
     else:

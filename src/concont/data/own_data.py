@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from concont.data import sources
 from concont.data.mapped_arrays import READ_NPY_HEADER
-from concont.data.sources import Dataset, digest
+from concont.data.sources import UNKNOWN, Dataset, Images, Labels, digest
 from concont.errors import ConcontError, DataError, UsageError
 from concont.images.cache import load_images
 from concont.images.files import read_size
@@ -128,6 +128,26 @@ def load_table(data: Data, table: ImageTable, report: Report | None = None) -> D
         fit=data.fit,
         **known,
     )
+
+
+def load_labelled_images(data: Data, classes: Sequence[str]) -> tuple[Images, Labels]:
+    """The images of a table that a run of these classes can be measured on, and their labels.
+
+    They are the rows of the split `test`, or where there are none all that have a label.
+    """
+    source, images = Path(data.source), None if data.images is None else Path(data.images)
+    table = read_images_table(source, images, to_measure=classes)
+    rows = np.flatnonzero(table.is_test if table.is_test.any() else table.labels != UNKNOWN)
+    if not len(rows):
+        raise DataError(f"{source}: no row has a label to measure against")
+    size = data.image_size or choose_size(table)
+    found = load_images(
+        *(table.paths(rows), (size, size), CHANNELS, data.fit),
+        describe=lambda row: table.describe_image(int(rows[row])),
+    )
+    places = {name: place for place, name in enumerate(classes)}
+    labels = [places[table.classes[label]] for label in table.labels[rows]]
+    return found.pixels, np.array(labels, dtype=np.int64)
 
 
 def _refuse_copies(

@@ -79,7 +79,10 @@ def check_table(
 
 
 def check_text(
-    text: TableText, problems: Problems, classes: Sequence[str] | None = None
+    text: TableText,
+    problems: Problems,
+    classes: Sequence[str] | None = None,
+    to_learn: bool = True,
 ) -> tuple[TableSets, NDArray[np.bool_]]:
     """All checks that need no decoding.
 
@@ -93,7 +96,7 @@ def check_text(
     check_votes(text, sets, add)
     check_labels(text, sets, add)
     check_repeated(text, sets, add)
-    check_classes(text, sets, add, classes)
+    check_classes(text, sets, add, classes, to_learn)
     return sets, there
 
 

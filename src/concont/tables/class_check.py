@@ -18,14 +18,23 @@ N_COMPARED = 200_000  # pairs of a rare and a frequent name, which is a second's
 
 
 def check_classes(
-    text: TableText, sets: TableSets, add: RowProblems, known: Sequence[str] | None
+    text: TableText,
+    sets: TableSets,
+    add: RowProblems,
+    known: Sequence[str] | None,
+    to_learn: bool = True,
 ) -> None:
-    """Report on the classes as a whole; known: the names that may occur, None for any."""
+    """Report on the classes as a whole; known: the names that may occur, None for any.
+
+    to_learn: whether the rows are to be learned from; else labels of known classes are enough.
+    """
     name = sets.members.name
     place = (text.files[0], None)
     trained = (name >= 0) & ~sets.is_test[sets.members.row]
     if not len(text):
         add.problems.add("error", "no rows", place, "has no rows")
+    elif not to_learn:
+        _check_known(sets, add, list(known or sets.classes))
     elif not trained.any():
         message = "no row has candidates: everything is unlabelled"
         add.problems.add("error", "all unlabelled", place, message)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,19 +83,21 @@ def read_images_table(
     unlabeled: Path | None = None,
     votes: Path | None = None,
     min_votes: int = 1,
+    to_measure: Sequence[str] | None = None,
 ) -> ImageTable:
     """Read a table (`.csv`, `.parquet`) or an imagefolder; a DataError tells what is wrong.
 
     images: the folder that the table's paths start from, by default its own. unlabeled: a folder
     of further images without labels; those that are in the table, too, are not taken twice.
-    votes: a file of votes on the images of the folder `source`, in place of a table.
+    votes: a file of votes on the images of the folder `source`, in place of a table. to_measure:
+    the classes of a run that is to be measured on the labels; nothing is to be learned from them.
     """
     problems = Problems()
     if votes is None:
         text = read_text(source, images, unlabeled, problems)
     else:
         text = read_vote_text(votes, source, min_votes, unlabeled, problems)
-    sets, _ = check_text(text, problems)
+    sets, _ = check_text(text, problems, to_measure, to_learn=to_measure is None)
     hint = suggest_images(problems.kinds, source, images)
     refuse_errors(problems, ", which `concont data check` lists", hint)
     n_warnings = problems.count("warning")
