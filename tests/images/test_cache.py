@@ -267,6 +267,21 @@ def test_an_interrupt_keeps_what_was_decoded(load, many, place, touched):
     assert [path.suffix for path in place.glob("*.npy")] == [".npy"]
 
 
+def test_an_interrupt_while_images_are_copied_keeps_what_was_decoded(
+    load, many, place, touched, monkeypatch
+):
+    load(many[:3])
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("concont.images.packs.PackWriter.copy", interrupt)
+        load(many[:9])
+    check(load(many[:9]), many[:9])
+    assert touched[0] == names(many[:9])
+
+
 def test_the_cache_lies_where_the_environment_says(monkeypatch, tmp_path, paths):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "all"))
     assert image_cache_folder() == tmp_path / "all" / "concont" / "images"

@@ -125,7 +125,7 @@ class _Reading:
     def keep_part(self, writer: PackWriter) -> None:
         """What was decoded before an end in the midst, as a pack with gaps."""
         written, contents = self.written, self.contents
-        if written:
+        if written and writer.path.exists():  # else it was finished
             rows = range(len(self.names))
             sums = [contents[row] if row in written else MISSING for row in rows]
             writer.finish(sums, name_part(self.place, self.form, sums))
@@ -155,17 +155,17 @@ def _make_pack(
             target = Target(str(writer.path), writer.first_row, form, list(kept))
             reading.decode([row for row in range(n_rows) if expected[row] not in kept], target)
             _refuse_unreadable(reading.results, n_rows, describe)
+            read, written = reading.contents, reading.written
+            contents = [read.get(row) or content or "" for row, content in enumerate(expected)]
+            path = name_pack(place, form, contents)
+            if _open(place, form, contents) is None:
+                for row in range(n_rows):
+                    if row not in written:
+                        writer.copy(row, *kept[contents[row]])
+                writer.finish(contents, path)
         except (KeyboardInterrupt, ConcontError):
             reading.keep_part(writer)
             raise
-        read, written = reading.contents, reading.written
-        contents = [read.get(row) or content or "" for row, content in enumerate(expected)]
-        path = name_pack(place, form, contents)
-        if _open(place, form, contents) is None:
-            for row in range(n_rows):
-                if row not in written:
-                    writer.copy(row, *kept[contents[row]])
-            writer.finish(contents, path)
     reading.remember()
     pack = _open(place, form, contents)
     if pack is None:

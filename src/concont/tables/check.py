@@ -102,9 +102,9 @@ def check_text(
 
 def find_full(sets: TableSets) -> NDArray[np.bool_]:
     """Which rows' sets (N,) hold every class."""
-    n_classes = len(sets.classes)
-    named = sets.members.name >= 0
-    keys = np.unique(sets.members.row[named] * n_classes + sets.members.name[named])
+    n_classes, members = len(sets.classes), sets.members
+    asked = (members.name >= 0) & (members.size[members.row] >= n_classes)  # few of them
+    keys = np.unique(members.row[asked] * n_classes + members.name[asked])
     distinct = np.bincount(keys // max(1, n_classes), minlength=len(sets.labels))
     return np.asarray((distinct == n_classes) & (distinct > 0))
 
