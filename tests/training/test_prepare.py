@@ -181,3 +181,20 @@ def test_rows_of_a_mapped_file_are_never_all_in_memory(tmp_path, monkeypatch, ch
     assert len(rest) == (150 if "holdout" in chosen else 200)
     if "holdout" in chosen:
         assert torch.equal(torch.cat(held), expected[rest])
+
+
+def test_of_a_very_large_set_every_kth_image_is_measured(toy_arrays, toy_config, monkeypatch):
+    ready = prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    images = toy_arrays["x_train"] / 255
+    monkeypatch.setattr(module, "MEASURED", toy_arrays["x_train"].nbytes // 4)
+    for at_once in (2**22, 64, 3 * 64):  # all in one go, and in several
+        monkeypatch.setattr(module, "AT_ONCE", at_once)
+        mean, std = module.measure_channels(ready.problem)
+        assert mean.item() == pytest.approx(images[::4].mean(), abs=1e-6)
+        assert std.item() == pytest.approx(images[::4].std(), abs=1e-6)
+
+
+def test_a_frozen_backbone_without_weights_is_told_of(toy_arrays, toy_config, caplog):
+    toy_config["optimizer"] = {"lr": 0.1, "backbone_rate": 0.0}
+    prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    assert "frozen with random weights" in caplog.text
