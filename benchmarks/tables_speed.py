@@ -220,7 +220,7 @@ def own_data_cpu() -> Rows:
             "of what the bare decoder does on the same cores",
             f"{100 * min(speed):.0f} to {100 * max(speed):.0f} %",
         ],
-        [f"the second start, {found['second_start']['images']:,} images", f"{second:.1f} s"],
+        [f"the second start, {found['second_start']['images']:,} images", f"{second:.2f} s"],
         [
             "two trainings at once on digits, when waiting threads sleep",
             f"{both['two_at_once_s']:.0f} s (else {both['two_at_once_before_s']:.0f} s)",
