@@ -293,8 +293,10 @@ def test_the_cache_lies_where_the_environment_says(monkeypatch, tmp_path, paths)
 
 # Says so when the first images are done, then waits.
 LOAD_AND_WAIT = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 from concont.images.cache import load_images
 os.sched_getaffinity = lambda _: range(2)
 def wait(done, total):
