@@ -222,7 +222,7 @@ def own_data_cpu() -> Rows:
         ],
         [f"the second start, {found['second_start']['images']:,} images", f"{second:.2f} s"],
         [
-            "two trainings at once on digits, when waiting threads sleep",
-            f"{both['two_at_once_s']:.0f} s (else {both['two_at_once_before_s']:.0f} s)",
+            "two trainings at once on digits; one alone",
+            f"{both['two_at_once_s']:.1f} s; {both['alone_s']:.1f} s",
         ],
     ]

@@ -1,9 +1,12 @@
+import os
 import resource
 import subprocess
 import sys
+from unittest.mock import patch
 
 import pytest
 
+from concont.cli.app import _let_threads_sleep
 from concont.version import __version__
 from processes import fresh as concont
 
@@ -41,3 +44,21 @@ def test_the_version_and_all_commands_are_named():
     assert all(
         name in text for name in ("train", "evaluate", "predict", "demo", "datasets", "data")
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({}, ("PASSIVE", "1000")),
+        ({"OMP_WAIT_POLICY": "ACTIVE"}, ("ACTIVE", None)),
+        ({"GOMP_SPINCOUNT": "7"}, ("PASSIVE", "7")),
+    ],
+)
+def test_threads_that_wait_soon_sleep_unless_the_user_says_otherwise(given, found, monkeypatch):
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    with patch.dict(os.environ):
+        _let_threads_sleep()
+        assert (os.environ["OMP_WAIT_POLICY"], os.environ.get("GOMP_SPINCOUNT")) == found

@@ -31,9 +31,7 @@ class Device(StrEnum):
 
 def main() -> None:
     """Run the command; a mistake or a failure is one line on standard error and an exit code."""
-    # Threads that wait for each other sleep: else two trainings on the same cores starve. To be
-    # said before torch is imported.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    _let_threads_sleep()
     try:
         app()
     except Interrupted as error:
@@ -45,6 +43,16 @@ def main() -> None:
     except OSError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)
+
+
+def _let_threads_sleep() -> None:
+    """Threads that wait for each other soon sleep: else two trainings on the same cores starve.
+
+    To be said before torch is imported. A short wait at full speed costs a training alone nothing.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
 def _print_version(wanted: bool) -> None:
