@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from concont.config.own_data import OwnData
 from concont.config.resolve import read_settings, resolve
 from concont.config.validate import get_section
 from concont.data import sources
-from concont.data.own_data import holds_image_files, load_data, load_labelled_images
+from concont.data.own_data import OwnData, holds_image_files, load_data, load_labelled_images
 from concont.data.problem import make_problem
 from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder

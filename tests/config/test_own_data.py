@@ -2,32 +2,31 @@ import numpy as np
 import pytest
 import yaml
 
-from concont.config.own_data import BATCH, STEPS, OwnData, choose_recipe, complete_recipe
-from concont.config.recipe_files import read_recipe
+from concont.config.own_data import STEPS, choose_recipe, complete_recipe
 from concont.config.resolve import resolve
+from concont.data.own_data import OwnData
 
 
 @pytest.mark.parametrize(("device", "name"), [("cpu", "own-cpu"), ("cuda", "own")])
-def test_the_recipe_follows_the_device_and_its_batches_are_counted_right(device, name):
+def test_the_recipe_follows_the_device(device, name):
     assert choose_recipe(device) == name
-    merged = {}
-    for recipe in read_recipe(name):
-        merged |= recipe.content.get("train", {})
-    assert merged["batch_size"] == BATCH[name]
 
 
 @pytest.mark.parametrize("rows", [10, 300, 3000, 100_000, 10_000_000])
 @pytest.mark.parametrize("name", STEPS)
 def test_a_run_has_about_as_many_steps_whatever_the_number_of_images(rows, name):
-    plain = complete_recipe([name], OwnData(rows, (32, 32, 3)), {})["train"]
-    epochs, steps = plain["epochs"], max(1, rows // BATCH[name])
-    assert epochs >= 1
-    assert 1 <= plain["evaluate_every"] <= epochs
+    settings = resolve({}, name, own=OwnData(rows, (32, 32, 3)))
+    epochs, steps = settings.train.epochs, max(1, rows // settings.train.batch_size)
+    assert settings.train.batch_size == {"own": 256, "own-cpu": 64}[name]
+    assert 1 <= settings.train.evaluate_every <= epochs
     assert epochs in (1, 2000) or 0.6 < epochs * steps / STEPS[name] < 1.5
 
 
 def test_large_images_come_in_smaller_batches():
-    small, large = (complete_recipe(["own"], OwnData(5000, (n, n, 3)), {}) for n in (96, 224))
+    small, large = (
+        complete_recipe(["own"], OwnData(5000, (n, n, 3)), {"batch_size": 256}, {})
+        for n in (96, 224)
+    )
     assert (small["train"]["batch_size"], large["train"]["batch_size"]) == (256, 64)
     assert "optimizer" not in small
     assert large["optimizer"] == {"lr": 0.03}

@@ -8,6 +8,7 @@ from PIL import Image
 
 from concont.config.resolve import resolve
 from concont.data.own_data import (
+    OwnData,
     choose_size,
     holds_image_files,
     load_data,
@@ -92,8 +93,10 @@ def test_reading_is_reported_and_done_once(table):
 
 
 def test_the_size_is_the_images_own_but_never_large(tmp_path, table):
-    assert measure_data(settings(table)) == (4, (8, 8, 3), True)  # 6 x 8 pixels, and at least 8
-    assert measure_data(settings(table, image_size=40)) == (4, (40, 40, 3), True)
+    assert measure_data(settings(table)) == OwnData(
+        4, (8, 8, 3), True
+    )  # 6 x 8 pixels, and at least 8
+    assert measure_data(settings(table, image_size=40)) == OwnData(4, (40, 40, 3), True)
     assert load_data(settings(table)).x_train.shape == (4, 8, 8, 3)
     sizes = {"tall.png": (50, 30), "wide.png": (40, 70), "large.png": (900, 800)}
     for name, (width, height) in sizes.items():
@@ -176,7 +179,7 @@ def test_a_name_is_never_a_folder(tmp_path, monkeypatch):
 
 
 def test_arrays_in_a_file_are_measured_without_reading_them(tmp_path, toy_npz):
-    assert measure_data(Data(str(toy_npz))) == (40, (8, 8), False)
+    assert measure_data(Data(str(toy_npz))) == OwnData(40, (8, 8), False)
     cut = tmp_path / "cut.npz"
     cut.write_bytes(toy_npz.read_bytes()[:100])
     assert measure_data(Data(str(cut))) is None

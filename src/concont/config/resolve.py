@@ -19,7 +19,7 @@ from concont.config.layers import (
     merge,
     merge_layers,
 )
-from concont.config.own_data import OwnData, choose_recipe, complete_recipe
+from concont.config.own_data import choose_recipe, complete_recipe
 from concont.config.recipe_files import (
     Recipe,
     read_recipe,
@@ -37,7 +37,7 @@ from concont.config.registry import (
     same_method,
 )
 from concont.config.validate import check_section, drop_retired, get_section, suggest
-from concont.data.own_data import measure_data
+from concont.data.own_data import OwnData, measure_data
 from concont.errors import UsageError
 from concont.nets.weights import identify_weights
 from concont.runs.settings import (
@@ -131,17 +131,19 @@ def resolve(
 def _look_at(asked: Mapping[str, Any]) -> OwnData | None:
     """What the data of these settings is like; None where there is none to look at."""
     section = get_section(asked, "data")
-    found = measure_data(check_section("data", Data, section))
-    return None if found is None else OwnData(*found)
+    return measure_data(check_section("data", Data, section))
 
 
 def _add_what_data_decides(layers: list[Layer], recipes: Sequence[Recipe], own: OwnData) -> None:
     """Put what follows from the data above the package's recipes and below the user's words."""
     place = sum(2 for recipe in recipes if recipe.shipped)  # each with what the method brings
-    train = get_section(reduce(merge, (each.content for each in layers[place:]), Plain()), "train")
-    check_section("train", Train, train)
+    usual, said = (
+        get_section(reduce(merge, (layer.content for layer in part), Plain()), "train")
+        for part in (layers[:place], layers[place:])
+    )
+    check_section("train", Train, said)
     names = [recipe.name for recipe in recipes]
-    layers.insert(place, Layer(complete_recipe(names, own, train)))
+    layers.insert(place, Layer(complete_recipe(names, own, usual, said)))
 
 
 def _recipe_for(asked: Mapping[str, Any]) -> str:

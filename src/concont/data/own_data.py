@@ -4,6 +4,7 @@ import hashlib
 import statistics
 import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,15 @@ CHANNELS = 3
 Report = Callable[[int, int], None]  # images read, of how many
 
 
+@dataclass(frozen=True)
+class OwnData:
+    """What settings depend on: how many rows there are, and what one is like."""
+
+    rows: int
+    shape: tuple[int, ...]  # (H, W, channels), or (D,) of features
+    from_files: bool = False  # images that are made the size that is asked for
+
+
 def holds_image_files(source: str) -> bool:
     """Whether a source is a table of image files, or a folder of them."""
     if source in NAMED_SOURCES:
@@ -46,15 +56,15 @@ def load_data(data: Data, report: Report | None = None) -> Dataset:
     return load_table(data, table, report)
 
 
-def measure_data(data: Data) -> tuple[int, tuple[int, ...], bool] | None:
-    """Rows, the shape of one, and whether it is read from image files; None: cannot be told yet.
+def measure_data(data: Data) -> OwnData | None:
+    """What the data of these settings is like; None: cannot be told yet.
 
     What is wrong with the data is told when it is loaded.
     """
     if holds_image_files(data.source):
         table = open_table(data)
         size = data.image_size or choose_size(table)
-        return int((~table.is_test).sum()), (size, size, CHANNELS), True
+        return OwnData(int((~table.is_test).sum()), (size, size, CHANNELS), from_files=True)
     if not data.source.endswith(".npz"):
         return None
     try:
@@ -62,7 +72,7 @@ def measure_data(data: Data) -> tuple[int, tuple[int, ...], bool] | None:
             shape, _, _ = READ_NPY_HEADER[npy.read_magic(member)](member)
     except (OSError, KeyError, ValueError, zipfile.BadZipFile):
         return None
-    return (shape[0], tuple(shape[1:]), False) if len(shape) > 1 else None
+    return OwnData(shape[0], tuple(shape[1:])) if len(shape) > 1 else None
 
 
 def open_table(data: Data) -> ImageTable:
