@@ -18,6 +18,7 @@ NO_CIFAR = (
     [
         ("real_partial.py", ["nope.mat"], "nope.mat: no such file\n"),
         ("parm_hardened.py", ["--root", "nope", "--out", "nope.json"], NO_CIFAR),
+        ("own_data.py", ["nope-trial", "--root", "nope"], NO_CIFAR),
         ("kernels.py", ["pico"], "kernels are watched on a GPU; there is none here\n"),
     ],
 )
