@@ -142,14 +142,19 @@ def test_what_is_refused_leaves_the_old_run(toy_npz, tmp_path, capsys, monkeypat
         (("--minutes", "1", "--epochs", "2"), "--minutes takes the place of --epochs"),
         (("--votes", "v.csv"), "--votes go with a folder of images"),
         (("--images", "nowhere"), "nowhere: no such folder"),
+        (("--set", "model.name=timm:test_resent"), "timm has no model 'test_resent'"),
         (("--unlabeled", "nowhere"), "nowhere"),
     ],
 )
-def test_words_that_do_not_fit_are_refused(words, message, tmp_path, capsys, monkeypatch):
+def test_words_that_do_not_fit_are_refused_before_an_image_is_read(
+    words, message, tmp_path, capsys, monkeypatch
+):
     make_odd_table(tmp_path, "copy")
     monkeypatch.chdir(tmp_path)
     refused = run_here(capsys, "train", "--data", "photos/table.csv", *words, *N_CPU)
     assert_refused(refused, 2, message, tmp_path)
+    assert refused.stdout == ""
+    assert not (tmp_path / "cache").exists()
 
 
 def test_minutes_without_a_schedule_are_refused(toy_npz, tmp_path, capsys, monkeypatch):

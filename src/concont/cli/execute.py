@@ -19,6 +19,7 @@ def start_run(
     settings: "Settings", out: Path | None, overwrite: bool, minutes: float | None = None
 ) -> None:
     """Train with these settings; minutes: fit the schedule to that time."""
+    from concont.nets.network import refuse_unknown_network
     from concont.runs.folder import RunFolder
     from concont.training.trainers import trainer_of
 
@@ -32,6 +33,8 @@ def start_run(
             f"go on with --resume {folder.path}, start it afresh with --overwrite, "
             "or choose another --out"
         )
+    if settings.has_epochs:
+        refuse_unknown_network(settings.model)  # before images are read, which may take long
     run = trainer_of(settings).prepare(settings, folder, load_showing_progress(settings.data))
     run = _announce(run, minutes)
     if overwrite:

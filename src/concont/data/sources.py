@@ -48,7 +48,10 @@ def load(source: str, root: str | None = None) -> Dataset:
     if source.endswith(".mat"):
         return from_arrays(read_mat(Path(source)), source)
     names = ", ".join(NAMED_SOURCES)
-    raise UsageError(f"no data source {source!r}; give one of {names}, or an .npz or .mat file")
+    raise UsageError(
+        f"no data source {source!r}; give one of {names}, an .npz or .mat file, a table of images "
+        "(.csv, .parquet), or a folder of them"
+    )
 
 
 def _load_named(name: str, root: Path) -> Dataset:
