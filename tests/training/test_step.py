@@ -1,6 +1,7 @@
 import copy
 import functools
 import shutil
+import warnings
 
 import pytest
 import torch
@@ -159,6 +160,19 @@ def test_on_a_cpu_nothing_is_compiled_unless_asked_for(toy_arrays, toy_config, m
     assert asked == []
     go(job(toy_arrays, toy_config, train={"compile": True}), fast=None, steps=1)
     assert len(asked) == 6  # four stages of the views, the losses, what is kept
+
+
+@pytest.mark.parametrize(("fast", "steps_before_a_warning"), [(True, 1), (False, 0)])
+def test_hints_while_the_backward_pass_is_compiled_are_not_shown(
+    toy_arrays, toy_config, monkeypatch, fast, steps_before_a_warning
+):
+    monkeypatch.setattr(torch, "compile", lambda part, **options: part)
+    ready = job(toy_arrays, toy_config)
+    weight = ready.state.nets.modules["online"].classifier.weight
+    weight.register_hook(lambda gradient: warnings.warn("a hint", stacklevel=1))
+    with pytest.raises(UserWarning, match="a hint"):
+        go(ready, fast, steps=3)
+    assert ready.state.step == steps_before_a_warning
 
 
 def fallen_back(caplog):

@@ -53,7 +53,7 @@ def compiled(
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         nonlocal current, proven
         try:
-            result = (current if proven else _without_warnings(current))(*args, **kwargs)
+            result = (current if proven else without_warnings(current))(*args, **kwargs)
         except Exception as error:  # a missing compiler, an old GPU, a user's network: many kinds
             if proven and not isinstance(error, TorchDynamoException):  # other shapes compile later
                 raise
@@ -69,8 +69,8 @@ def compiled(
     return call
 
 
-def _without_warnings(part: Callable[P, R]) -> Callable[P, R]:
-    """Without the compiler's hints to those who tune kernels."""
+def without_warnings(part: Callable[P, R]) -> Callable[P, R]:
+    """`part` without the compiler's hints to those who tune kernels."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         with warnings.catch_warnings():

@@ -15,6 +15,7 @@ from concont.training.cuda_speed import (
     compile_networks,
     compiled,
     should_compile,
+    without_warnings,
 )
 from concont.training.meter import Meter
 from concont.training.state import TrainState
@@ -41,6 +42,7 @@ class Step:
         self.settings, self.state, self.data = settings, state, data
         self.n_partial = n_partial
         fast = should_compile(settings, data.device) if fast is None else fast
+        self.backward_compiles = fast  # when it is first called
         method, reasons = settings.network_method, set[str]()
 
         def commit_and_count(
@@ -131,7 +133,10 @@ class Step:
         state, method = self.state, self.settings.network_method
         out = self.compute_losses(batch)
         state.optimizer.zero_grad()  # there are gradients only if capturing the last step failed
-        out.total.backward()  # type: ignore[no-untyped-call]
+        backward: Callable[[], None] = out.total.backward
+        if self.backward_compiles:
+            backward, self.backward_compiles = without_warnings(backward), False
+        backward()
         state.optimizer.step()
         state.optimizer.zero_grad()  # a graph is captured without any
         momentum = method.key_momentum(state.steps_on_device)
