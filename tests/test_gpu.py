@@ -26,6 +26,8 @@ from toys import EVERY, small_queue
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+    pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning"),  # torch's own, of itself
+    pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype"),
 ]
 GPU = torch.device("cuda")
 
@@ -68,8 +70,8 @@ def test_a_step_waits_for_nothing_on_the_device(
         step(rows[0], images[0], 0.01)
     assert warnings_of(caplog) == []
     assert (getattr(step.run, "graph", None) is not None) == captured
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        torch.cuda.set_sync_debug_mode("error")
         for epoch in range(5):
             step(rows[1], images[1], 0.01, epoch)
     finally:
@@ -158,6 +160,7 @@ def gradient(step, batch, dtype):
     return found
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning:torch._inductor")  # a step hides them
 def test_the_compiled_gradient_is_as_near_to_float64_as_the_eager_one(resnet_config, caplog):
     ready = resnet_job(resnet_config)
     eager, fast = (Step(ready.settings, ready.state, ready.data, fast) for fast in (False, True))
