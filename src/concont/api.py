@@ -13,7 +13,7 @@ from concont.config.resolve import read_settings, resolve
 from concont.config.validate import get_section
 from concont.data import sources
 from concont.data.own_data import OwnData, holds_image_files, load_data, load_labelled_images
-from concont.data.problem import make_problem
+from concont.data.problem import Problem, make_problem
 from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Data, Settings
@@ -69,6 +69,15 @@ class Run:
             raise DataError("there is no test set to measure on")
         return {"on": on, **self.predictor.evaluate(inputs, truth)}
 
+    def read_problem(self) -> Problem:
+        """What the run learned from and is measured on; refused if its data has changed since."""
+        own = self.settings.data
+        if not own.source:
+            raise UsageError("the run learned from arrays, so its images cannot be read again")
+        problem = make_problem(load_data(own), own)
+        RunFolder(self.path).refuse_other_data(problem.digest, own.source)
+        return problem
+
     def _read_test_set(
         self, source: str | Path | None, folder: str | Path | None = None
     ) -> tuple[sources.Inputs | None, sources.Labels | None, str | None]:
@@ -77,8 +86,7 @@ class Run:
         if source is None and not own.source:
             raise UsageError("the run learned from arrays; give some: evaluate(images, labels)")
         if source is None:
-            problem = make_problem(load_data(own), own)
-            RunFolder(self.path).refuse_other_data(problem.digest, own.source)
+            problem = self.read_problem()
             held = problem.test_images
             inputs = None if held is None else np.asarray(held)
             return inputs, problem.test_labels, problem.evaluated_on

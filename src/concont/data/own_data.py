@@ -136,6 +136,7 @@ def load_table(data: Data, table: ImageTable, report: Report | None = None) -> D
         classes=table.classes,
         digest=_identify(digest(known), found.contents, size, data.fit, table.classes),
         fit=data.fit,
+        names=tuple(table.names(train)),
         **known,
     )
 

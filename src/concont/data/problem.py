@@ -33,6 +33,7 @@ class Problem:
     sets: CandidateSets  # of all rows of the data set, those that are not used among them
     test_candidates: NDArray[np.bool_] | None = None  # (M, C) drawn as the training sets were
     fit: str | None = None  # how image files were made square; None: the data came as arrays
+    names: tuple[str, ...] | None = None  # (N,) what the images are called, if anything
 
     @property
     def sets_hash(self) -> str:
@@ -68,6 +69,7 @@ def make_problem(data: Dataset, settings: Data) -> Problem:
         sets=sets,
         test_candidates=_draw_test_sets(test_labels, len(data.classes), settings),
         fit=data.fit,
+        names=None if data.names is None else tuple(data.names[row] for row in rows),
     )
 
 

@@ -35,6 +35,7 @@ class Dataset:
     classes: tuple[str, ...]
     digest: str
     fit: str | None = None  # how image files were made square; None: the data came as arrays
+    names: tuple[str, ...] | None = None  # (N,) what the training images are called, if anything
 
 
 def load(source: str, root: str | None = None) -> Dataset:

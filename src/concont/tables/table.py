@@ -66,6 +66,11 @@ class ImageTable:
         images = self.images.take(pa.array(chosen)).to_pylist()
         return [starts[k] + name for k, name in zip(self.root[chosen], images, strict=True)]
 
+    def names(self, rows: NDArray[np.int64]) -> list[str]:
+        """What some rows' images are called: as in the table, or in full outside its folder."""
+        start = os.path.join(self.roots[0], "")
+        return [path.removeprefix(start) for path in self.paths(rows)]
+
     def describe_row(self, i: int) -> str:
         """File and row of an image, as a message names them."""
         file, row = self.text.place(i)

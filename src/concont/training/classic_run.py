@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from concont.classic.features import compute_features
 from concont.classic.options import Classic
 from concont.data import sources
+from concont.data.mapped_arrays import RowsOf
 from concont.data.own_data import load_data
 from concont.data.problem import Problem, make_problem
 from concont.device import choose_device
@@ -169,6 +170,13 @@ class ClassicPredictor:
         raise UsageError(f"{name} gives no probabilities; in Python, Run.predict gives labels")
 
     def predict_proba(self, inputs: ArrayLike) -> NDArray[np.float32]:
+        """Refused: neither method gives probabilities."""
+        self.require_probabilities()
+        raise AssertionError
+
+    def scores_and_features(
+        self, inputs: sources.Inputs | RowsOf
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Refused: neither method gives probabilities."""
         self.require_probabilities()
         raise AssertionError

@@ -1,5 +1,6 @@
 """Accuracy of a network on held images."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -7,6 +8,7 @@ from torch import Tensor, nn
 
 from concont.data.placement import Resident, Streamed, place_images
 from concont.data.problem import Problem
+from concont.nets.network import Network
 
 AT_ONCE = 1000  # divides the paper's test sets: one shape for cuDNN to choose algorithms for
 PIXELS = AT_ONCE * 64 * 64  # at once; of larger images there are fewer
@@ -36,18 +38,37 @@ class TestSet:
         )
 
 
-@torch.no_grad()
 def predict_proba(network: nn.Module, images: AnyImages) -> Tensor:
     """Class probabilities (M, C) of uint8 images, with BatchNorm's running statistics."""
+    (probs,) = _apply(network, images, lambda chunk: (network(chunk).softmax(dim=1),))
+    return probs
+
+
+def predict_with_features(network: Network, images: AnyImages) -> tuple[Tensor, Tensor]:
+    """Class scores (M, C) and features (M, dim) of uint8 images, float32 in main memory."""
+
+    def read(chunk: Tensor) -> tuple[Tensor, Tensor]:
+        (features,) = network.features(chunk)
+        return network.logits(features).cpu(), features.float().cpu()
+
+    scores, features = _apply(network, images, read)
+    return scores, features
+
+
+@torch.no_grad()
+def _apply(
+    network: nn.Module, images: AnyImages, read: Callable[[Tensor], tuple[Tensor, ...]]
+) -> list[Tensor]:
+    """What is read off a network in evaluation, of uint8 images in chunks, in [0, 1]."""
     was_training = network.training
     network.eval()
     own = next(network.parameters(), None)
     device = images.device if own is None else own.device  # images may lie in main memory
     height, width = images.shape[2:]
     chunks = images.split(max(1, min(AT_ONCE, PIXELS // (height * width))))
-    parts = [network(chunk.to(device).float() / 255).softmax(dim=1) for chunk in chunks]
+    parts = [read(chunk.to(device).float() / 255) for chunk in chunks]
     network.train(was_training)
-    return torch.cat(parts)
+    return [torch.cat(part) for part in zip(*parts, strict=True)]
 
 
 def accuracy(network: nn.Module, test: TestSet) -> tuple[float, float | None]:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -11,16 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from concont.data.order import Order
-from concont.data.placement import TrainingSet, to_images
+from concont.data.mapped_arrays import RowsOf
+from concont.data.placement import TrainingSet, place_images, to_images
 from concont.data.problem import Problem
-from concont.data.sources import Labels
+from concont.data.sources import Inputs, Labels
 from concont.device import choose_device
 from concont.errors import Interrupted, NonFiniteLoss, UsageError
-from concont.nets.network import Moments, build
+from concont.nets.network import Moments, Network, build
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
 from concont.training import checkpoint
-from concont.training.evaluate import TestSet, predict_proba
+from concont.training.evaluate import TestSet, predict_proba, predict_with_features
 from concont.training.loop import Progress, fit
 from concont.training.predictor import check_inputs_fit
 from concont.training.pseudo_labels import judge_training_rows
@@ -169,6 +170,15 @@ class NetworkPredictor:
         probs: NDArray[np.float32]
         probs = predict_proba(self.networks["online"], images).float().cpu().numpy()
         return probs
+
+    def scores_and_features(
+        self, inputs: Inputs | RowsOf
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Class scores (M, C) and features (M, dim) of images, a part at a time."""
+        images = place_images(inputs, self.device, memory_share=0.5)
+        online = cast(Network, self.networks["online"])
+        scores, features = predict_with_features(online, images)
+        return scores.numpy(), features.numpy()
 
     def predict(self, inputs: ArrayLike) -> Labels:
         """The likeliest class (M,) of each image."""

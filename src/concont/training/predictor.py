@@ -7,6 +7,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from concont.data.mapped_arrays import RowsOf
 from concont.data.sources import Inputs, Labels, check_inputs
 from concont.errors import DataError
 
@@ -35,6 +36,15 @@ class Predictor(Protocol):
 
     def predict_proba(self, inputs: ArrayLike) -> NDArray[np.float32]:
         """Class probabilities (M, C), if the method gives any."""
+        ...
+
+    def scores_and_features(
+        self, inputs: Inputs | RowsOf
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Class scores (M, C) and features (M, dim) of images that may be more than fit in memory.
+
+        The softmax of the scores are the probabilities.
+        """
         ...
 
     def predict(self, inputs: ArrayLike) -> Labels:
