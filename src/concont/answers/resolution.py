@@ -2,24 +2,23 @@
 
 import logging
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
+from torch import Tensor
 
 from concont.answers.calibration import Calibration, fit_calibration
+from concont.answers.neighbours import measure_disagreement, to_unit_rows
 from concont.answers.review import rank_for_review
 from concont.api import Run
 from concont.core.controller import partial_confidence
 from concont.data.problem import Problem
 from concont.data.sources import UNKNOWN, Labels
-from concont.device import choose_device
-from concont.errors import UsageError
 from concont.runs.folder import RunFolder
 from concont.training import checkpoint
-from concont.types import Verdict
+from concont.types import Method, Verdict
 
 log = logging.getLogger("concont")
 Floats = NDArray[np.float32]
@@ -53,7 +52,7 @@ class Resolution:
     @property
     def partial(self) -> Booleans:
         """Which images (N,) have a candidate set that says something."""
-        return ~self.candidates.all(axis=1)
+        return np.asarray(~self.candidates.all(axis=1))
 
     def accuracy(self, which: Booleans | None = None) -> float | None:
         """The share of right labels among these images (N,) whose truth is known, if any."""
@@ -61,3 +60,101 @@ class Resolution:
         if which is not None:
             known = known & which
         return float((self.label == self.truth)[known].mean()) if known.any() else None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A label for each of N images, from probabilities and candidate sets."""
+
+    label: Labels  # (N,)
+    probability: Floats  # (N,) of the label, inside the set or of all classes: see Resolution
+    outside: Floats  # (N,) the mass outside the set
+    overruled: Booleans  # (N,)
+
+
+def choose_labels(probs: Floats, candidates: Booleans, overrules: float = OVERRULES) -> Choice:
+    """The likeliest candidate of each row, or a class outside its set that is nearly certain.
+
+    probs, candidates (N, C). overrules: the probability from which on a class outside is taken.
+    """
+    rows = np.arange(len(probs))
+    inside = np.where(candidates, probs, 0)
+    mass = inside.sum(axis=1)
+    label = np.where(candidates, probs, -1).argmax(axis=1)
+    with np.errstate(invalid="ignore"):  # a mass that has underflowed to 0: any is as likely
+        share = np.where(mass > 0, inside[rows, label] / mass, 1 / candidates.sum(axis=1))
+    predicted = probs.argmax(axis=1)
+    overruled = ~candidates[rows, predicted] & (probs[rows, predicted] >= overrules)
+    return Choice(
+        np.where(overruled, predicted, label),
+        np.where(overruled, probs[rows, predicted], share).astype(np.float32),
+        np.where(candidates.all(axis=1), 0, 1 - mass).clip(0, 1).astype(np.float32),
+        overruled,
+    )
+
+
+def resolve(run: Run, problem: Problem | None = None) -> Resolution:
+    """The label of each of a run's training images, from its network, their sets, its thresholds.
+
+    problem: what the run learned from, where that has been read already.
+    """
+    run.predictor.require_probabilities()
+    problem = run.read_problem() if problem is None else problem
+    scores, features = run.predictor.scores_and_features(problem.images)
+    calibration = _calibrate(run, problem)
+    temperature = 1.0 if calibration is None else calibration.temperature
+    probs = softmax(scores / temperature, axis=1)
+    choice = choose_labels(probs, problem.candidates)
+    unit = to_unit_rows(features)
+    disagreement = measure_disagreement(unit, choice.label)
+    score, confident = _judge(run, softmax(scores, axis=1), problem.candidates)
+    return Resolution(
+        images=problem.names or tuple(map(str, problem.rows.tolist())),
+        classes=problem.classes,
+        candidates=problem.candidates,
+        label=choice.label,
+        predicted=probs.argmax(axis=1),
+        probability=choice.probability,
+        outside=choice.outside,
+        score=score,
+        confident=confident,
+        overruled=choice.overruled,
+        disagreement=disagreement,
+        review=rank_for_review(probs[np.arange(len(probs)), choice.label], disagreement),
+        features=unit,
+        truth=problem.truth,
+        calibration=calibration,
+    )
+
+
+def _calibrate(run: Run, problem: Problem) -> Calibration | None:
+    """From the images that were held out of the training, if any; never from a test set."""
+    if problem.evaluated_on != "holdout":
+        return None
+    assert problem.test_images is not None
+    assert problem.test_labels is not None
+    scores, _ = run.predictor.scores_and_features(problem.test_images)
+    return fit_calibration(scores, problem.test_labels)
+
+
+def _judge(run: Run, probs: Floats, candidates: Booleans) -> tuple[Floats, Booleans | None]:
+    """The p-score of each row (N,), and whether the run's own controller is confident of it."""
+    inputs = torch.from_numpy(probs), torch.from_numpy(candidates)
+    verdict = _ask_controller(run, *inputs)
+    if verdict is None:
+        score, _ = partial_confidence(*inputs)
+        return score.numpy(), None
+    return verdict.score.numpy(), verdict.confident.numpy()
+
+
+def _ask_controller(run: Run, probs: Tensor, candidates: Tensor) -> Verdict | None:
+    """What the method holds of the rows at the end of its run; None where it has no thresholds."""
+    method = run.settings.method
+    if not isinstance(method, Method):  # code of the user's own, which a run folder never runs
+        return None
+    saved = checkpoint.load(RunFolder(run.path), torch.device("cpu"))
+    if saved is None:
+        log.warning("%s holds no checkpoint, and so no thresholds", run.path)
+        return None
+    state = saved["memory"]
+    return None if method.thresholds(state) is None else method.judge(probs, candidates, state)

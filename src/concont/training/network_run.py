@@ -10,8 +10,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from concont.data.order import Order
 from concont.data.mapped_arrays import RowsOf
+from concont.data.order import Order
 from concont.data.placement import TrainingSet, place_images, to_images
 from concont.data.problem import Problem
 from concont.data.sources import Inputs, Labels

@@ -1,0 +1,50 @@
+"""Which images a person should look at first, and which are worth labelling next."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Integers = NDArray[np.int64]
+POOL = 10  # times as many images as are asked for are considered, those to be looked at first
+
+
+def rank_for_review(probability: Floats, disagreement: Floats) -> Integers:
+    """The place (N,) of each image in the list of those to look at, from 1: the most doubtful.
+
+    The doubt in an image's label is 1 - p + d. p (N,) is the network's probability of the label
+    among all classes: it is low where another candidate comes close, which lowers the p-score,
+    and where the network's own prediction lies outside the set. d (N,) is the share of its
+    neighbours that were resolved otherwise.
+    """
+    doubt = 1 - probability + disagreement
+    ranks = np.empty(len(doubt), np.int64)
+    ranks[np.argsort(-doubt, kind="stable")] = np.arange(1, len(doubt) + 1)
+    return ranks
+
+
+def choose_batch(review: Integers, features: Floats, budget: int) -> Integers:
+    """The rows (budget,) to have labelled next, the most doubtful first.
+
+    The first of the review list (N,) are grouped by their features (N, D), as many groups as there
+    are images to choose; the most doubtful of each is taken, so that no mistake is chosen twice
+    while others are not chosen at all (Zhdanov, 2019, arXiv:1901.05954).
+    """
+    listed = np.argsort(review)  # the first to look at first
+    pool = listed[: POOL * budget]
+    if len(pool) <= budget:
+        return np.asarray(pool)
+    _, first = np.unique(_group(features[pool], budget), return_index=True)
+    chosen = np.sort(first)
+    more = np.setdiff1d(np.arange(len(pool)), chosen)  # where images are the same, groups are empty
+    taken = np.sort(np.concatenate([chosen, more[: budget - len(chosen)]]))
+    rows: Integers = pool[taken]
+    return rows
+
+
+def _group(rows: Floats, groups: int) -> Integers:
+    """Which group each row is in, by k-means."""
+    from sklearn.cluster import KMeans
+
+    distinct = len(np.unique(rows, axis=0))
+    found = KMeans(min(groups, distinct), n_init=1, max_iter=30, random_state=0).fit_predict(rows)
+    return np.asarray(found, dtype=np.int64)
