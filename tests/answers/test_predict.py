@@ -177,3 +177,13 @@ def test_json_lines_hold_the_first_class_and_all():
         ],
     }
     assert (second["image"], second["label"]) == ("two\n.png", "c")
+
+
+def test_names_are_no_formulas_in_csv_and_themselves_in_json():
+    predictions = [Prediction("=x.png", (("@a", 0.75), ("-1", 0.25)))]
+    sheet, lines = io.StringIO(), io.StringIO()
+    write_csv(predictions, sheet, 2)
+    write_jsonl(predictions, lines, 2)
+    assert sheet.getvalue().splitlines()[1] == "'=x.png,'@a,0.75,-1,0.25"
+    said = json.loads(lines.getvalue())
+    assert (said["image"], [each["label"] for each in said["top"]]) == ("=x.png", ["@a", "-1"])

@@ -163,3 +163,13 @@ def test_a_parquet_column_that_is_no_text_is_refused(tmp_path):
     day = datetime.date(2024, 2, 3)
     pq.write_table(pa.table({"image": ["a"], "day": [day]}), tmp_path / "t.parquet")
     assert read(tmp_path / "t.parquet")[0]["day"] == ["2024-02-03"]
+
+
+def test_the_apostrophe_before_a_formula_is_no_part_of_a_csv_cell(csv):
+    columns, _ = read(csv("image,'=who,'x\n'-a.png,'@b|c,'d\n-1,'-1,''=e\n"))
+    assert columns == {"image": ["-a.png", "-1"], "=who": ["@b|c", "'-1"], "'x": ["'d", "'=e"]}
+
+
+def test_a_cell_of_parquet_is_what_it_is(tmp_path):
+    pq.write_table(pa.table({"image": ["'=a.png"]}), tmp_path / "t.parquet")
+    assert read(tmp_path / "t.parquet")[0] == {"image": ["'=a.png"]}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from concont.errors import DataError, UsageError
 from concont.tables.problems import Problems
+from concont.tables.spreadsheet import escape_formula
 from concont.tables.table import read_images_table
 from concont.tables.votes import (
     choose_candidates,
@@ -229,3 +230,21 @@ def test_votes_on_an_image_that_a_link_leads_away_from_are_refused(tmp_path):
     write_csv(path, [("0.png", "A", "cat"), ("out/s.png", "A", "dog")], LONG)
     with pytest.raises(DataError, match=r"v.csv row 3: out/s.png leaves the image folder"):
         read_votes(path, tmp_path / "photos", Problems())
+
+
+def test_no_name_becomes_a_formula_and_every_name_comes_back(tmp_path):
+    names = ["=1+1.png", "'=x.png", "-2.png", "b.png"]
+    make_images(tmp_path / "photos", names)
+    labels = ["=cmd", "@a", "-7", "+fox"]
+    votes = zip(map(escape_formula, names), "AAAA", labels, strict=True)
+    path = write_csv(tmp_path / "v.csv", votes, LONG)
+    rows = make(path, tmp_path / "photos")
+    assert rows[1:] == [
+        ["''=x.png", "'@a", "1"],
+        ["'-2.png", "-7", "1"],
+        ["'=1+1.png", "'=cmd", "1"],
+        ["b.png", "'+fox", "1"],
+    ]
+    table = read_images_table(tmp_path / "table.csv", tmp_path / "photos")
+    assert sorted(table.images.to_pylist()) == sorted(names)
+    assert set(table.classes) == {"=cmd", "@a", "-7", "+fox"}

@@ -13,6 +13,7 @@ from concont.api import Run
 from concont.data.sources import Images
 from concont.errors import DataError, UsageError
 from concont.images.files import read_image
+from concont.tables.spreadsheet import escape_formula
 
 AT_ONCE = 256  # images in a batch, at most
 PIXELS = 2**20  # pixels in a batch, at most, unless one image has more
@@ -49,15 +50,20 @@ def predict_files(run: Run, images: Sequence[Path], top: int = 1) -> Iterator[Pr
 
 
 def write_csv(predictions: Iterable[Prediction], file: TextIO, top: int) -> None:
-    """A header and a row a prediction: image, label, probability, label_2, probability_2, ..."""
+    """A header and a row a prediction: image, label, probability, label_2, probability_2, ...
+
+    Names that a spreadsheet would run as formulas are written by `escape_formula`.
+    """
     writer = csv.writer(file, lineterminator="\n")
     ranks = ["", *(f"_{rank}" for rank in range(2, top + 1))]
     writer.writerow(["image", *(f"{name}{k}" for k in ranks for name in ("label", "probability"))])
     for prediction in predictions:
         cells = (
-            cell for label, prob in prediction.top for cell in (label, _round_probability(prob))
+            cell
+            for label, prob in prediction.top
+            for cell in (escape_formula(label), _round_probability(prob))
         )
-        writer.writerow([prediction.image, *cells])
+        writer.writerow([escape_formula(str(prediction.image)), *cells])
 
 
 def write_jsonl(predictions: Iterable[Prediction], file: TextIO, top: int) -> None:

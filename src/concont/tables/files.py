@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from concont.errors import DataError, UsageError, count, printable
 from concont.tables.columns import find_joined, tidy, to_strings
+from concont.tables.spreadsheet import unescape_column, unescape_formula
 
 DELIMITERS = ",;\t"  # a spreadsheet writes semicolons where the comma is the decimal mark
 BLOCK = 1 << 24  # bytes that are parsed at a time; a row must fit into one
@@ -93,7 +94,7 @@ def _read_csv(path: Path, wanted: Collection[str] | None) -> Cells:
         table, misfits = _parse(path, body, names, chosen, delimiter, threads=False)
     starts = _find_starts(path, body, table.num_rows + len(misfits)) + data[:end].count(b"\n")
     bad = np.array([number - 1 for number, _, _ in misfits], dtype=np.int64)
-    columns = {name: to_strings(table[name]) for name in chosen}
+    columns = {name: unescape_column(to_strings(table[name])) for name in chosen}
     told = (
         (int(starts[number - 1]), f"has {count(n, 'cell')}, the header has {len(names)}")
         for number, n, text in misfits
@@ -143,7 +144,7 @@ def _read_header(path: Path, text: str) -> tuple[tuple[str, ...], str]:
         found = next(csv.reader([text.strip("\r\n")], delimiter=delimiter, strict=True), [])
     except csv.Error as error:
         raise DataError(f"{printable(path)}: its header cannot be read ({error})") from None
-    names = tuple(name.strip() for name in found)
+    names = tuple(unescape_formula(name.strip()) for name in found)
     _refuse_repeated(path, names)
     return names, delimiter
 

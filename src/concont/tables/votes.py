@@ -1,5 +1,6 @@
 """Annotators' votes on the images of a folder, and the table of candidate sets made from them."""
 
+import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from concont.tables.listing import (
 )
 from concont.tables.problems import Problems, refuse_errors, suggest
 from concont.tables.sets import Integers, sort_classes
+from concont.tables.spreadsheet import escape_column, escape_formula
 
 LONG = ("image", "annotator", "label")
 
@@ -250,10 +252,11 @@ def _find_index(names: Any, known: Any) -> Integers:
 
 
 def _write_csv(table: Any, path: Path) -> None:
-    plain = not any(
-        pc.any(pc.match_substring_regex(column, '[",\r\n]')).as_py() for column in table.columns
-    )
+    cells = [escape_column(column) for column in table.columns]
+    plain = not any(pc.any(pc.match_substring_regex(c, '[",\r\n]')).as_py() for c in cells)
     options = {"include_header": False, "quoting_style": "none" if plain else "needed"}
-    with open(path, "wb") as file:
-        file.write(",".join(table.column_names).encode() + b"\n")
-        pa.csv.write_csv(table, file, pa.csv.WriteOptions(**options))
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerow(map(escape_formula, table.column_names))
+    with open(path, "ab") as file:
+        rows = pa.table(cells, names=table.column_names)
+        pa.csv.write_csv(rows, file, pa.csv.WriteOptions(**options))
