@@ -96,7 +96,38 @@ def choose_labels(probs: Floats, candidates: Booleans, overrules: float = OVERRU
 def resolve(run: Run, problem: Problem | None = None) -> Resolution:
     """The label of each of a run's training images, from its network, their sets, its thresholds.
 
-    problem: what the run learned from, where that has been read already.
+    The label is the likeliest of the image's candidates, unless the network is nearly certain of a
+    class outside of the set: such a set is overruled. Where the run held images out, probabilities
+    are calibrated on them [2]_; p-scores are those of the run [1]_.
+
+    Parameters
+    ----------
+    run : Run
+        A finished run of a method that gives probabilities.
+    problem : Problem, optional
+        What the run learned from, `run.read_problem()`, where that has been read already.
+
+    Returns
+    -------
+    Resolution
+        Arrays with a row an image: `label`, `probability`, `outside`, `score`, `confident`,
+        `overruled`, `review` and more. `review` 1 is the image to look at first.
+
+    References
+    ----------
+    .. [1] "Controller-Guided Partial Label Consistency Regularization with Unlabeled Data",
+       AAAI 2024, https://doi.org/10.1609/aaai.v38i14.29484
+    .. [2] "On Calibration of Modern Neural Networks", ICML 2017,
+       https://proceedings.mlr.press/v70/guo17a.html
+
+    Examples
+    --------
+    >>> import concont
+    >>> config = {"recipe": "digits", "train": {"epochs": 1, "device": "cpu"}}
+    >>> config["data"] = {"source": "digits"}
+    >>> found = concont.resolve(concont.train(config, out="third"))
+    >>> len(found), found.candidates.shape
+    (1437, (1437, 10))
     """
     run.predictor.require_probabilities()
     problem = run.read_problem() if problem is None else problem
