@@ -48,12 +48,13 @@ def concont(*words, cwd=None):
     return subprocess.CompletedProcess(words, process.exitcode, *texts)
 
 
-def fresh(*words, cwd=None):
-    """The same in a process that has yet to import everything."""
+def fresh(*words, cwd=None, umask=-1):
+    """The same in a process that has yet to import everything; umask: -1 for this process's own."""
     return subprocess.run(
         [*COMMAND, *map(str, words)],
         cwd=cwd,
         env=ENVIRONMENT,
+        umask=umask,
         capture_output=True,
         text=True,
         timeout=SECONDS,

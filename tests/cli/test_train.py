@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from processes import concont
+from processes import concont, fresh
 
 pytestmark = pytest.mark.slow
 
@@ -136,3 +136,12 @@ def test_bad_content_leaves_an_older_run_alone(train, tmp_path, toy_npz, toy_arr
     assert done.returncode == 1
     assert "y_train row 7 is -5" in done.stderr
     assert (tmp_path / "run" / "summary.json").exists()
+
+
+def test_every_file_of_a_run_may_be_read_by_whom_the_umask_says(recipe, toy_npz, tmp_path):
+    asked = ("train", "--data", toy_npz, "--recipe", recipe, "--epochs", "1", "--out", "run")
+    done = fresh(*asked, cwd=tmp_path, umask=0o027)
+    assert done.returncode == 0, done.stderr
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "run").iterdir()}
+    assert "model.safetensors" in modes
+    assert set(modes.values()) == {0o640}, modes

@@ -61,7 +61,7 @@ def from_votes(
     chosen = choose_candidates(count_votes(found), min_votes)
     agreement = measure_agreement(found, chosen)
     write_rows(make_rows(found, chosen), out)
-    _print_problems(problems.kinds, err=True)
+    print_problems(problems.kinds, err=True)
     if as_json:
         typer.echo(json.dumps({"table": str(out), **asdict(agreement)}))
     else:
@@ -112,7 +112,7 @@ def check(
     if as_json:
         typer.echo(json.dumps(asdict(report), default=str))
     else:
-        _print_problems(report.kinds)
+        print_problems(report.kinds)
         hint = suggest_images(report.kinds, table, images)
         if hint:
             typer.echo(hint)
@@ -148,7 +148,8 @@ def _show_reading(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
-def _print_problems(kinds: "tuple[ProblemKind, ...]", err: bool = False) -> None:
+def print_problems(kinds: "tuple[ProblemKind, ...]", err: bool = False) -> None:
+    """A line a problem, and one a kind of which there are more."""
     for kind in kinds:
         for problem in kind.problems:
             typer.echo(f"{kind.severity}: {problem}", err=err)
