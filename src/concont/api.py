@@ -12,6 +12,7 @@ from torch import nn
 from concont.config.resolve import read_settings, resolve
 from concont.config.validate import get_section
 from concont.data import sources
+from concont.data.given import to_array
 from concont.data.own_data import OwnData, holds_image_files, load_data, load_labelled_images
 from concont.data.problem import Problem, make_problem
 from concont.errors import DataError, UsageError
@@ -111,7 +112,8 @@ class Run:
     def _check_labels(self, labels: ArrayLike | None, rows: int) -> sources.Labels:
         if labels is None:
             raise UsageError("give the true labels of the images, too: evaluate(images, labels)")
-        truth = sources.check_test_labels(np.asarray(labels), rows, "labels", "evaluate")
+        given = to_array(labels, "labels", "evaluate")
+        truth = sources.check_test_labels(given, rows, "labels", "evaluate")
         sources.check_range(truth, len(self.classes), "labels", "evaluate")
         return truth
 

@@ -17,6 +17,10 @@ NonNegative = Annotated[float, Ge(0), Lt(math.inf)]
 Positive = Annotated[float, Gt(0), Lt(math.inf)]
 Count = Annotated[int, Ge(0)]
 AtLeastOne = Annotated[int, Ge(1)]
+# What no machine of today would hold more of: a slip of the finger, told before it is tried.
+Width = Annotated[int, Ge(1), Le(2**16)]  # numbers in a layer of a network
+Side = Annotated[int, Ge(1), Le(2**13)]  # pixels of an image
+Slots = Annotated[int, Ge(0), Le(2**26)]  # keys of a queue
 Share = Annotated[float, Ge(0), Le(1)]
 Fraction = Annotated[float, Ge(0), Lt(1)]
 State = dict[str, "Tensor"]

@@ -65,3 +65,12 @@ def test_a_section_holds_settings_and_a_name_is_suggested():
         get_section({"train": 5}, "train")
     assert suggest("epoch", ["epochs", "seed"]) == "; did you mean epochs?"
     assert suggest("x", ["epochs", "seed"]) == "; there are epochs, seed"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["model.width", "model.hidden", "model.embedding", "method.queue", "data.image_size"],
+)
+def test_a_size_that_no_machine_holds_is_refused(setting):
+    with pytest.raises(UsageError, match=f"{setting} is 10000000000: input should be less than"):
+        resolve({}, assignments=["data.source=digits", "model.name=small", f"{setting}={10**10}"])

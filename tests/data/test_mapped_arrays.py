@@ -7,14 +7,18 @@ import zipfile
 import numpy as np
 import pytest
 
+from concont import memory
 from concont.data import mapped_arrays
+from concont.data.given import NAMES
 from concont.data.mapped_arrays import (
     RowsOf,
     choose_rows,
     find_mapped_file,
     gather_rows,
+    list_arrays,
     read_ahead,
     read_arrays,
+    read_shape,
 )
 from concont.data.sources import digest, load, read_npz
 from concont.errors import DataError
@@ -40,7 +44,9 @@ def test_a_mapped_file_is_the_same_data(toy_npz, monkeypatch):
 def test_only_large_arrays_are_mapped(toy_npz, monkeypatch):
     monkeypatch.setattr(mapped_arrays, "LARGE", 40 * 8 * 8)
     kept = {
-        name for name, array in read_arrays(toy_npz).items() if find_mapped_file(array) is not None
+        name
+        for name, array in read_arrays(toy_npz, NAMES).items()
+        if find_mapped_file(array) is not None
     }
     assert kept == {"x_train"}
 
@@ -48,12 +54,12 @@ def test_only_large_arrays_are_mapped(toy_npz, monkeypatch):
 def test_a_compressed_file_is_read(tmp_path, toy_arrays):
     path = tmp_path / "small.npz"
     np.savez_compressed(path, **toy_arrays)
-    arrays = read_arrays(path)
+    arrays = read_arrays(path, NAMES)
     assert all(find_mapped_file(array) is None for array in arrays.values())
     assert np.array_equal(arrays["x_train"], toy_arrays["x_train"])
 
 
-def test_arrays_in_other_orders_and_versions_are_read_not_mapped(tmp_path):
+def test_arrays_in_other_orders_are_read_not_mapped_and_every_version_is(tmp_path):
     path, array = tmp_path / "odd.npz", np.arange(6).reshape(2, 3)
     np.savez(path, columns=np.asfortranarray(array))
     with zipfile.ZipFile(path, "a") as archive:
@@ -61,8 +67,8 @@ def test_arrays_in_other_orders_and_versions_are_read_not_mapped(tmp_path):
         np.lib.format.write_array(utf8, array, version=(3, 0))
         archive.writestr("utf8.npy", utf8.getvalue())
         archive.writestr("note.txt", "what is in it")
-    arrays = read_arrays(path)
-    assert all(find_mapped_file(arrays[name]) is None for name in ("columns", "utf8"))
+    arrays = read_arrays(path, ["columns", "utf8"])
+    assert find_mapped_file(arrays["columns"]) is None
     assert np.array_equal(arrays["columns"], array)
     assert np.array_equal(arrays["utf8"], array)
 
@@ -70,7 +76,7 @@ def test_arrays_in_other_orders_and_versions_are_read_not_mapped(tmp_path):
 def test_a_mapped_array_is_hashed_without_a_copy(tmp_path):
     path, size = tmp_path / "zeros.npz", 2**24
     np.savez(path, x_train=np.zeros(size, np.uint8))
-    array = read_arrays(path)["x_train"]
+    array = read_arrays(path, NAMES)["x_train"]
     tracemalloc.start()
     digest({"x_train": array})
     _, peak = tracemalloc.get_traced_memory()
@@ -108,7 +114,7 @@ def test_an_array_of_another_size_than_its_member_is_refused(tmp_path):
     path = tmp_path / "other.npz"
     np.savez(path, x_train=np.zeros((900, 8, 8), np.uint8))
     path.write_bytes(path.read_bytes().replace(b"(900, 8, 8)", b"(300, 8, 8)"))
-    with pytest.raises(DataError, match="x_train.npy is not of the size that its header states"):
+    with pytest.raises(DataError, match="damaged or cut short"):
         read_npz(path)
 
 
@@ -123,6 +129,77 @@ def test_a_member_beyond_the_end_of_its_file_is_refused(tmp_path):
     path.write_bytes(content)
     with pytest.raises(DataError, match="damaged or cut short"):
         read_npz(path)
+
+
+def write_members(path, compression=zipfile.ZIP_DEFLATED, **members):
+    """An archive of these members, each a header and how many zeros follow it."""
+    with zipfile.ZipFile(path, "w", compression, compresslevel=1) as archive:
+        for name, (shape, zeros) in members.items():
+            head = io.BytesIO()
+            described = {"descr": "|u1", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(head, described)
+            with archive.open(f"{name}.npy", "w") as file:
+                file.write(head.getvalue())
+                for _ in range(zeros // 2**20):
+                    file.write(bytes(2**20))
+
+
+def peak_of(work):
+    tracemalloc.start()
+    try:
+        work()
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    return peak
+
+
+def test_a_member_that_nobody_asked_for_is_never_unpacked(tmp_path):
+    path, size = tmp_path / "bomb.npz", 2**28
+    write_members(path, x_train=((2**20,), 2**20), extra=((size,), size))
+    assert path.stat().st_size < size / 100
+    found = {}
+    peak = peak_of(lambda: found.update(read_arrays(path, NAMES)))
+    assert list(found) == ["x_train"]
+    assert peak < size / 4
+    assert list_arrays(path) == ["x_train", "extra"]
+
+
+@pytest.mark.parametrize("shape", [(10**12, 8, 8), (2**64, 2**64), (-1, 8, 8)])
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_rows_that_are_claimed_and_not_there_are_refused(shape, compression, tmp_path):
+    path = tmp_path / "claims.npz"
+    write_members(path, compression, x_train=(shape, 0))
+    with pytest.raises(DataError, match="x_train.npy is not of the size that its header states"):
+        read_npz(path)
+    with pytest.raises(zipfile.BadZipFile):
+        read_shape(path, "x_train")
+
+
+def test_arrays_that_do_not_fit_in_memory_are_refused_before_they_are_read(tmp_path, monkeypatch):
+    path = tmp_path / "large.npz"
+    write_members(path, x_train=((2**25,), 2**25), y_train=((2**25,), 2**25))
+    monkeypatch.setattr(memory, "count_memory", lambda: 2**26 - 1)
+
+    def read():
+        with pytest.raises(DataError, match="its arrays take 67.1 MB .* stays on disk"):
+            read_npz(path)
+
+    assert peak_of(read) < 2**21
+
+
+def test_a_long_header_is_not_read(tmp_path):
+    path = tmp_path / "long.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        content = b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**28) + b" " * 2**28
+        archive.writestr("x_train.npy", content)
+        del content
+
+    def read():
+        with pytest.raises(DataError, match="damaged or cut short"):
+            read_npz(path)
+
+    assert peak_of(read) < 2**24
 
 
 class Recorder(mmap.mmap):
@@ -166,7 +243,7 @@ def test_rows_of_an_array_are_those_rows():
 
 
 def test_rows_are_copied_of_what_is_in_memory_and_chosen_of_a_mapped_file(toy_npz):
-    mapped = read_arrays(toy_npz)["x_train"]
+    mapped = read_arrays(toy_npz, NAMES)["x_train"]
     rows, all_rows = np.array([1, 4, 9]), np.arange(40)
     assert choose_rows(mapped, all_rows) is mapped
     chosen = choose_rows(mapped, rows)

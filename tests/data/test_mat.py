@@ -3,6 +3,7 @@ import pytest
 from scipy.io import savemat
 from scipy.sparse import csc_matrix
 
+from concont import memory
 from concont.data.mat import read_mat
 from concont.data.sources import load
 from concont.errors import DataError, UsageError
@@ -68,7 +69,7 @@ def indexed(row):
         ({"target": TRUTH[:2]}, r"target is \(2, 3\), partial_target \(4, 3\)"),
         ({"target": np.ones((4, 3))}, "target column 0 has 4 true labels"),
         ({"partial_target": SETS * 2}, "partial_target must hold 0 and 1 alone"),
-        ({"data": "text"}, "data is <U4 of shape"),
+        ({"data": "text"}, "data is char of shape"),
         ({"data": np.zeros((2, 3, 4))}, r"data is float64 of shape \(2, 3, 4\), no matrix"),
         ({"data": np.where(ROWS == 1.5, np.nan, ROWS)}, "data row 1 is not finite"),
         ({"data": ROWS[:0]}, r"data is float64 of shape \(0, 2\), no matrix"),
@@ -76,7 +77,7 @@ def indexed(row):
         ({"partial_target": indexed(10**6)}, "partial_target is sparse .*indices must be < 4"),
         ({"partial_target": indexed(-5)}, "partial_target is sparse .*indices must be >= 0"),
         ({"target": indexed(10**6)}, "target is sparse and cannot be read"),
-        ({"data": csc_matrix((2**31 - 1, 2**21))}, "data is sparse .*allocate 32.0 PiB"),
+        ({"data": csc_matrix((2**31 - 1, 2**21))}, "take 4e.04 TB of memory"),
     ],
 )
 def test_bad_matrices_are_refused_by_name(tmp_path, changes, message):
@@ -101,3 +102,28 @@ def test_files_that_matlab_did_not_write_are_refused(tmp_path):
     (tmp_path / "cut.mat").write_bytes(whole[:-40])
     with pytest.raises(DataError, match="not a MATLAB file, or cut short"):
         read_mat(tmp_path / "cut.mat")
+
+
+def test_numbers_that_nobody_asked_for_are_not_read(tmp_path, monkeypatch):
+    path = write(tmp_path, extra=np.zeros(10**6))
+    monkeypatch.setattr(memory, "count_memory", lambda: 10**5)
+    assert set(read_mat(path)) == {"x_train", "candidates", "y_train"}
+
+
+def test_more_numbers_than_there_is_room_for_are_refused_by_their_header(tmp_path, monkeypatch):
+    path = write(tmp_path, data=np.zeros((1000, 1000)))
+    monkeypatch.setattr(memory, "count_memory", lambda: 10**6)
+    with pytest.raises(DataError, match="data and partial_target and target take 8 MB"):
+        read_mat(path)
+
+
+def test_a_sparse_matrix_counts_as_what_it_stands_for(tmp_path):
+    path = write(tmp_path, data=csc_matrix((10**7, 10**7)))
+    with pytest.raises(DataError, match="take 800 TB of memory"):
+        read_mat(path)
+
+
+@pytest.mark.parametrize("kind", [np.array(["text"]), {"a": 1}, np.array([{}], dtype=object)])
+def test_what_is_no_numbers_is_refused_unread(tmp_path, kind):
+    with pytest.raises(DataError, match="data is (char|struct|cell) of shape .*, no numbers"):
+        read_mat(write(tmp_path, data=kind))

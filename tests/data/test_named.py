@@ -150,7 +150,7 @@ def test_a_truncated_cifar_or_svhn_file_is_named(tmp_path):
         load("cifar10", str(tmp_path))
     for split in ("train", "test"):
         (tmp_path / f"{split}_32x32.mat").write_bytes(b"MATLAB no more")
-    with pytest.raises(DataError, match=r"train_32x32\.mat: not SVHN's file"):
+    with pytest.raises(DataError, match=r"train_32x32\.mat: not a MATLAB file"):
         load("svhn", str(tmp_path))
 
 

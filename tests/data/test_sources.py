@@ -76,6 +76,16 @@ MISTAKES = {
     "test size": (change(x_test=np.zeros((20, 9, 9), np.uint8)), "x_test holds"),
     "unknown test label": (change(y_test=np.full(20, -1)), "y_test row 0 has no label"),
     "one class": (change(y_train=np.zeros(40, int), y_test=np.zeros(20, int)), "1 class"),
+    "misspelt": (
+        change(x_test=None, y_test=None, X_test=labels),
+        "unknown array X_test; did you mean",
+    ),
+    "masked": (change(y_train=np.ma.array(labels, mask=labels == 1)), "y_train is masked in 20"),
+    "stray label": (
+        change(y_train=np.where(np.arange(40) == 7, 255, labels)),
+        "y_train row 7 is 255, which makes 256 classes, 253 of them without an image",
+    ),
+    "same names": (change(classes=np.array(["a", "a"])), "both called 'a'"),
     "names": (change(candidates=sets(), classes=np.array(["a"])), "1 names in classes, 2 columns"),
 }
 

@@ -127,3 +127,12 @@ def test_what_is_wrong_is_named_with_the_file(jobs, message):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(UsageError, match="nosuch.yaml cannot be read"):
         read_jobs(tmp_path / "nosuch.yaml")
+
+
+def test_a_sweep_of_too_many_runs_is_refused_at_once(tmp_path):
+    path = tmp_path / "grid.yaml"
+    values = list(range(1, 101))
+    axes = {f"views.strong.{name}": values for name in ("draws", "rotate", "shear", "translate")}
+    path.write_text(yaml.safe_dump({"axes": axes}))
+    with pytest.raises(UsageError, match=r"grid.yaml: it asks for 100,000,000 runs; the most are"):
+        read_jobs(path)

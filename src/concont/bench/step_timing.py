@@ -14,6 +14,8 @@ from concont.bench.timing import count_flops, time_call_s, time_steady_ms
 from concont.data.order import Order
 from concont.data.placement import TrainingSet
 from concont.data.sources import Dataset, from_arrays
+from concont.errors import UsageError
+from concont.memory import refuse_beyond_memory
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
 from concont.training.cuda_speed import Captured
@@ -40,6 +42,7 @@ class StepTiming:
 
 def make_random_dataset(rows: int, size: int, seed: int = 0) -> Dataset:
     """Random pixels with balanced labels: time does not depend on what is in an image."""
+    refuse_beyond_memory(rows * size * size * 3, "so many images take", error=UsageError)
     stream = np.random.RandomState(seed)
     images = stream.randint(0, 256, (rows, size, size, 3), dtype=np.uint8)
     return from_arrays({"x_train": images, "y_train": np.arange(rows) % N_CLASSES})

@@ -67,6 +67,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self
             The fitted classifier.
         """
+        _refuse_masks(X, y)
         shape = np.asarray(y).shape
         matrix = len(shape) == 2 and shape[1] > 1
         x, given = validate_data(self, X, y, dtype=FLOATS, multi_output=matrix)
@@ -132,6 +133,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked_scores(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
+        _refuse_masks(X)
         x = validate_data(self, X, reset=False, dtype=FLOATS)
         scores: NDArray[Any] = self._scores(self._tensor(x)).cpu().numpy()
         return scores
@@ -154,6 +156,12 @@ def check_setting(
         number = "a whole number" if whole else "a number"
         limits = f"from {lowest} on" if highest == math.inf else f"from {lowest} to {highest}"
         raise ValueError(f"{name} must be {number} {limits}, not {value!r}")
+
+
+def _refuse_masks(*given: Any) -> None:
+    """What a mask hides would be learned from all the same."""
+    if any(np.ma.is_masked(each) for each in given):
+        raise ValueError("masks of arrays are not read: fill in what they hide, or leave it out")
 
 
 def _read_matrix(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

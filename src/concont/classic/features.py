@@ -38,11 +38,12 @@ def compute_features(
 
 
 def _read_kept(path: Path, rows: int) -> NDArray[np.float32] | None:
-    try:
-        kept: NDArray[np.float32] = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):  # not there, or damaged: it is made again
+    try:  # mapped, so that no more is taken up than the file has, whatever its header claims
+        kept: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError, OverflowError):  # not there, or damaged: made again
         return None
-    return kept if kept.shape == (rows, 512) and kept.dtype == np.float32 else None
+    fits = kept.shape == (rows, 512) and kept.dtype == np.float32
+    return np.array(kept) if fits else None
 
 
 def _keep(path: Path, found: NDArray[np.float32]) -> None:

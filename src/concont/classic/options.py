@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from annotated_types import Ge, MultipleOf
+from annotated_types import Ge, Le, MultipleOf
 
 from concont.types import AtLeastOne, NonNegative, Plain, Positive, Share
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from concont.classic.estimator import CandidateClassifier
 
 Neighbours = Annotated[int, Ge(2)]
-Side = Annotated[int, Ge(4), MultipleOf(4)]
+Side = Annotated[int, Ge(4), Le(2**12), MultipleOf(4)]
 
 
 @dataclass(frozen=True)

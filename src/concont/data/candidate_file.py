@@ -1,7 +1,6 @@
 """Candidate sets as a file: a run's own, or made to compare another code base on the same ones."""
 
 import hashlib
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concont.errors import DataError, UsageError
+from concont.data.mapped_arrays import DAMAGE, read_arrays
+from concont.errors import DataError, UsageError, printable
 from concont.runs.folder import write_whole
 
 
@@ -48,15 +48,14 @@ def read_candidate_sets(path: Path) -> CandidateSets:
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if "rows" in archive and "labeled" not in archive:
-                raise DataError(
-                    f"{path}: of a run by an earlier version; its sets are not all there"
-                )
-            sets = CandidateSets(archive["labeled"], archive["candidates"], str(archive["data"]))
-            expected = str(archive["hash"])
-    except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile, TypeError) as error:
-        raise DataError(f"{path}: not a file of candidate sets, or cut short ({error})") from None
+        arrays = read_arrays(path, ("rows", "labeled", "candidates", "data", "hash"))
+        if "rows" in arrays and "labeled" not in arrays:
+            raise DataError(f"{path}: of a run by an earlier version; its sets are not all there")
+        sets = CandidateSets(arrays["labeled"], arrays["candidates"], str(arrays["data"]))
+        expected = str(arrays["hash"])
+    except (KeyError, *DAMAGE) as error:
+        reason = printable(error)
+        raise DataError(f"{path}: not a file of candidate sets, or cut short ({reason})") from None
     if sets.labeled.dtype != np.bool_ or sets.candidates.dtype != np.bool_:
         raise DataError(f"{path}: labeled and candidates must be bool")
     if sets.candidates.ndim != 2 or sets.labeled.shape != sets.candidates.shape[:1]:

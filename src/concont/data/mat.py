@@ -1,14 +1,25 @@
 """Partial-label data sets in the MATLAB form in which they are passed around."""
 
+import math
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from concont.errors import DataError, UsageError
+from concont.errors import ConcontError, DataError, UsageError, printable
+from concont.memory import refuse_beyond_memory
 
 REQUIRED = ("data", "partial_target")
+SIZES = ("8", "16", "32", "64")
+# What MATLAB calls numbers, as `scipy.io.whosmat` tells.
+NUMBERS = (
+    *("double", "single", "logical", "sparse"),
+    *(f"int{n}" for n in SIZES),
+    *(f"uint{n}" for n in SIZES),
+)
+BYTES_OF_A_NUMBER = 8  # at most
 
 
 def read_mat(path: Path) -> dict[str, NDArray[Any]]:
@@ -17,11 +28,10 @@ def read_mat(path: Path) -> dict[str, NDArray[Any]]:
     It holds `data` (N x D), `partial_target` (C x N, 1 for a candidate), and where the true labels
     are known `target` (C x N, one 1 a column; a column without any is unknown).
     """
-    content = _load_matlab_file(path)
+    content = load_matlab(path, (*REQUIRED, "target"))
     for name in REQUIRED:
         if name not in content:
-            found = ", ".join(sorted(content)) or "nothing"
-            raise DataError(f"{path}: no {name} in it; found {found}")
+            raise DataError(f"{path}: no {name} in it; {_list_names(path)}")
     rows = _to_matrix(content["data"], "data", path)
     broken = ~np.isfinite(rows).all(axis=1)
     if broken.any():
@@ -46,18 +56,44 @@ def read_mat(path: Path) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _load_matlab_file(path: Path) -> dict[str, Any]:
-    from scipy.io import loadmat
+def load_matlab(path: Path, names: Collection[str]) -> dict[str, Any]:
+    """The numbers of these names in a MATLAB file, as far as they are there.
+
+    What they take in memory is told by their headers, and held against what there is before they
+    are read; nothing else in the file is.
+    """
+    from scipy.io import loadmat, whosmat
 
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
     try:
-        content = loadmat(path)
+        found = {name: (shape, kind) for name, shape, kind in whosmat(path) if name in names}
+        _refuse_declared(found, path)
+        content = loadmat(path, variable_names=list(found))
     except NotImplementedError:
         raise DataError(f"{path}: MATLAB 7.3's form; save it with `save -v7`") from None
+    except ConcontError:
+        raise
     except Exception as error:  # a damaged MATLAB file fails in many ways
-        raise DataError(f"{path}: not a MATLAB file, or cut short ({error})") from None
-    return {name: value for name, value in content.items() if not name.startswith("__")}
+        reason = printable(error)
+        raise DataError(f"{path}: not a MATLAB file, or cut short ({reason})") from None
+    return {name: content[name] for name in found if name in content}
+
+
+def _refuse_declared(found: Mapping[str, tuple[tuple[int, ...], str]], path: Path) -> None:
+    """What is no numbers, or more of them than there is room for."""
+    for name, (shape, kind) in found.items():
+        if kind not in NUMBERS:
+            raise DataError(f"{path}: {name} is {printable(kind)} of shape {shape}, no numbers")
+    needed = sum(math.prod(shape) * BYTES_OF_A_NUMBER for shape, _ in found.values())
+    refuse_beyond_memory(needed, f"{path}: {' and '.join(found)} take")
+
+
+def _list_names(path: Path) -> str:
+    from scipy.io import whosmat
+
+    found = sorted(printable(name) for name, _, _ in whosmat(path))
+    return f"found {', '.join(found) or 'nothing'}"
 
 
 def _to_matrix(value: Any, name: str, path: Path) -> NDArray[Any]:

@@ -1,19 +1,21 @@
 """The named data sets: where each is looked for under a root, and how its files are read."""
 
 import os
-import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from concont.cache import cache_folder
-from concont.errors import ConcontError, DataError, UsageError
+from concont.data.mat import load_matlab
+from concont.data.pickled_arrays import unpickle_arrays
+from concont.errors import ConcontError, DataError, UsageError, printable
 
 Arrays = dict[str, NDArray[Any]]
+CIFAR_LABELS = range(100)
 CIFAR10_TRAIN = tuple(f"data_batch_{n}" for n in range(1, 6))
 FASHION_MNIST_FILES = (
     "train-images-idx3",
@@ -42,61 +44,44 @@ def default_root() -> Path:
     return Path(named) if named else cache_folder()
 
 
-class _ArrayUnpickler(pickle.Unpickler):
-    """Reads arrays, lists, dicts and text, and nothing that could run code."""
-
-    ALLOWED = frozenset(
-        {
-            ("numpy.core.multiarray", "_reconstruct"),
-            ("numpy._core.multiarray", "_reconstruct"),
-            ("numpy", "ndarray"),
-            ("numpy", "dtype"),
-        }
-    )
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Refuse every type that CIFAR's files do not hold."""
-        if (module, name) not in self.ALLOWED:
-            raise pickle.UnpicklingError(f"{module}.{name} is not allowed in one of CIFAR's files")
-        return super().find_class(module, name)
-
-
-def _unpickle_cifar(file: IO[bytes], where: Path) -> dict[bytes, Any]:
-    """What one of CIFAR's files holds."""
-    try:
-        content = _ArrayUnpickler(file, encoding="bytes").load()
-    except (pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError) as error:
-        raise DataError(f"{where}: not one of CIFAR's files, or cut short ({error})") from None
-    if not isinstance(content, dict):
-        raise DataError(f"{where}: not one of CIFAR's files")
-    return content
-
-
 def _read_cifar(root: Path, train: tuple[str, ...], test: tuple[str, ...], key: bytes) -> Arrays:
     arrays: Arrays = {}
     for split, names in (("train", train), ("test", test)):
         images, labels = [], []
         for name in names:
-            with open(root / name, "rb") as file:
-                content = _unpickle_cifar(file, root / name)
+            content = unpickle_arrays(root / name)
             missing = [wanted.decode() for wanted in (b"data", key) if wanted not in content]
             if missing:
                 raise DataError(f"{root / name}: no {' and no '.join(missing)} in it")
-            images.append(np.asarray(content[b"data"]).reshape(-1, 3, 32, 32))
-            labels += list(content[key])
+            images.append(_to_pixels(content[b"data"], root / name))
+            labels += _to_labels(content[key], root / name)
         pixels = np.concatenate(images).transpose(0, 2, 3, 1)
         arrays[f"x_{split}"] = np.ascontiguousarray(pixels)
         arrays[f"y_{split}"] = np.array(labels, dtype=np.int64)
     return arrays
 
 
+def _to_pixels(values: Any, where: Path) -> NDArray[Any]:
+    if not isinstance(values, np.ndarray) or values.ndim != 2 or values.shape[1] != 3 * 32 * 32:
+        raise DataError(f"{where}: data is no matrix of {3 * 32 * 32} columns")
+    return values.reshape(-1, 3, 32, 32)
+
+
+def _to_labels(values: Any, where: Path) -> list[int]:
+    most = len(CIFAR_LABELS)
+    if not isinstance(values, list) or not all(value in CIFAR_LABELS for value in values):
+        raise DataError(f"{where}: its labels are no list of numbers from 0 to {most - 1}")
+    return values
+
+
 def _read_class_names(path: Path, key: bytes) -> Arrays:
     """CIFAR's class names, where the file that holds them is there."""
     if not path.is_file():
         return {}
-    with open(path, "rb") as file:
-        names = _unpickle_cifar(file, path).get(key, [])
-    return {"classes": np.array([name.decode() for name in names])}
+    names = unpickle_arrays(path).get(key)
+    if not isinstance(names, list) or not all(isinstance(name, bytes) for name in names):
+        raise DataError(f"{path}: no list of names called {key.decode()} in it")
+    return {"classes": np.array([name.decode("utf-8", "replace") for name in names])}
 
 
 def _read_cifar10(root: Path) -> Arrays:
@@ -112,16 +97,12 @@ def _read_cifar100(root: Path) -> Arrays:
 
 
 def _read_svhn(root: Path) -> Arrays:
-    from scipy.io import loadmat
-
     arrays: Arrays = {}
     for split in ("train", "test"):
         path = root / f"{split}_32x32.mat"
-        try:
-            content = loadmat(path, variable_names=["X", "y"])
-            _ = content["X"], content["y"]
-        except Exception as error:  # a damaged MATLAB file fails in many ways
-            raise DataError(f"{path}: not SVHN's file, or cut short ({error})") from None
+        content = load_matlab(path, ("X", "y"))
+        if len(content) < 2 or content["X"].ndim != 4:
+            raise DataError(f"{path}: not SVHN's file: no X of four dimensions, or no y")
         arrays[f"x_{split}"] = np.ascontiguousarray(content["X"].transpose(3, 0, 1, 2))
         arrays[f"y_{split}"] = content["y"].reshape(-1).astype(np.int64) % 10  # 10 stands for 0
     return arrays
@@ -132,7 +113,11 @@ def _read_fashion(root: Path) -> Arrays:
 
     arrays: Arrays = {}
     for split in ("train", "test"):
-        part = FashionMNIST(str(root), train=split == "train")
+        try:
+            part = FashionMNIST(str(root), train=split == "train")
+        except Exception as error:  # a damaged IDX file fails in many ways
+            where, reason = root / "FashionMNIST", printable(error) or type(error).__name__
+            raise DataError(f"{where}: not its files, or cut short ({reason})") from None
         arrays[f"x_{split}"] = part.data.numpy()
         arrays[f"y_{split}"] = part.targets.numpy().astype(np.int64)
     arrays["classes"] = np.array(FashionMNIST.classes)

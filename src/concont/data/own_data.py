@@ -2,7 +2,6 @@
 
 import hashlib
 import statistics
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from concont.data import sources
-from concont.data.mapped_arrays import READ_NPY_HEADER
+from concont.data.mapped_arrays import DAMAGE, read_shape
 from concont.data.sources import UNKNOWN, Dataset, Images, Labels, digest
 from concont.errors import ConcontError, DataError, UsageError
 from concont.images.cache import load_images
@@ -68,9 +66,8 @@ def measure_data(data: Data) -> OwnData | None:
     if not data.source.endswith(".npz"):
         return None
     try:
-        with zipfile.ZipFile(data.source) as archive, archive.open("x_train.npy") as member:
-            shape, _, _ = READ_NPY_HEADER[npy.read_magic(member)](member)
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        shape = read_shape(Path(data.source), "x_train")
+    except (KeyError, DataError, *DAMAGE):
         return None
     return OwnData(shape[0], tuple(shape[1:])) if len(shape) > 1 else None
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concont.data.mapped_arrays import read_arrays
+from concont.data.classes import name_classes, refuse_too_many
+from concont.data.given import NAMES, check_names, take_arrays
+from concont.data.mapped_arrays import DAMAGE, list_arrays, read_arrays
 from concont.data.mat import read_mat
 from concont.data.named import NAMED, default_root, read_source
-from concont.errors import DataError, UsageError
+from concont.errors import DataError, UsageError, printable
 from concont.runs.settings import NAMED_SOURCES
 
 UNKNOWN = -1  # a true label that nobody gave
@@ -93,19 +94,16 @@ def read_npz(path: Path) -> Dataset:
     if not zipfile.is_zipfile(path):
         raise DataError(f"{path}: not an .npz file, or cut short")
     try:
-        arrays = read_arrays(path)
-    except ValueError as error:
-        objects = "holds Python objects, which are never read"
-        reason = objects if "pickle" in str(error) else str(error)
-        raise DataError(f"{path}: {reason}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-        raise DataError(f"{path}: damaged or cut short ({error})") from None
+        check_names(list_arrays(path), str(path))
+        arrays = read_arrays(path, NAMES)
+    except DAMAGE as error:
+        raise DataError(f"{path}: damaged or cut short ({printable(error)})") from None
     return from_arrays(arrays, str(path))
 
 
 def from_arrays(arrays: Mapping[str, Any], where: str = "data") -> Dataset:
     """A checked data set from arrays by name; `where` names them in an error."""
-    given = {name: np.asarray(value) for name, value in arrays.items() if value is not None}
+    given = take_arrays(arrays, where)
     if "x_train" not in given:
         raise DataError(f"{where}: no x_train; found {', '.join(given) or 'nothing'}")
     if "y_train" not in given and "candidates" not in given:
@@ -116,7 +114,10 @@ def from_arrays(arrays: Mapping[str, Any], where: str = "data") -> Dataset:
     y_train = _check_labels(given.get("y_train"), len(x_train), "y_train", where)
     candidates = _check_candidates(given.get("candidates"), len(x_train), where)
     x_test, y_test = _check_test_set(given, x_train, where)
-    classes = _name_classes(given, candidates, (y_train, y_test), where)
+    known = {"y_train": y_train} | ({} if y_test is None else {"y_test": y_test})
+    columns = None if candidates is None else candidates.shape[1]
+    classes = name_classes(given.get("classes"), columns, known, where)
+    refuse_too_many(len(x_train), len(classes), where)
     for name, labels in (("y_train", y_train), ("y_test", y_test)):
         check_range(labels, len(classes), name, where)
     names = ("x_train", "y_train", "candidates", "x_test", "y_test")
@@ -222,28 +223,6 @@ def _check_test_set(
             f"{where}: x_test holds rows of {x_test.shape[1:]}, x_train of {x_train.shape[1:]}"
         )
     return x_test, check_test_labels(given["y_test"], len(x_test), "y_test", where)
-
-
-def _name_classes(
-    given: Mapping[str, NDArray[Any]],
-    candidates: NDArray[np.bool_] | None,
-    labels: tuple[Labels | None, ...],
-    where: str,
-) -> tuple[str, ...]:
-    names = None
-    if "classes" in given:
-        text = given["classes"]
-        names = tuple(map(str, (text.astype(str) if text.dtype.kind == "S" else text).tolist()))
-    if candidates is not None:
-        count = candidates.shape[1]
-    else:
-        count = max(int(y.max()) for y in labels if y is not None) + 1
-        count = count if names is None else len(names)
-    if names is not None and len(names) != count:
-        raise DataError(f"{where}: {len(names)} names in classes, {count} columns in candidates")
-    if count < 2:
-        raise DataError(f"{where}: {max(count, 0)} class(es); a classifier needs at least two")
-    return names or tuple(str(k) for k in range(count))
 
 
 def check_range(labels: Labels | None, n_classes: int, name: str, where: str) -> None:

@@ -22,12 +22,12 @@ from concont.core.memory import EMPTY, empty_queue, push_, rising
 from concont.types import (
     NONZERO,
     Batch,
-    Count,
     Fraction,
     MethodDefaults,
     Nets,
     NonNegative,
     Positive,
+    Slots,
     State,
     StepOut,
     setting,
@@ -75,7 +75,7 @@ class ConCont(MethodDefaults):
     # queries: the batch's other ones too
     contrast_set: Literal["keys", "queries"] = setting("keys", only_with=WITH_CONTRAST)
     temperature: Positive = setting(0.07, only_with=WITH_CONTRAST)  # t in Eq. 4
-    queue: Count = setting(8192, shared=True)
+    queue: Slots = setting(8192, shared=True)
     momentum: Fraction = setting(0.999, shared=True)  # of the key network
     momentum_rises: bool = setting(False, shared=True)  # to that value, from 0.1
 

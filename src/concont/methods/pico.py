@@ -13,7 +13,6 @@ from concont.core.losses import contrastive_loss, soft_cross_entropy, uniform_ov
 from concont.core.memory import EMPTY, empty_queue, push_
 from concont.types import (
     Batch,
-    Count,
     Fraction,
     MethodDefaults,
     Nets,
@@ -21,6 +20,7 @@ from concont.types import (
     Plain,
     Positive,
     Share,
+    Slots,
     State,
     StepOut,
     setting,
@@ -34,7 +34,7 @@ class Pico(MethodDefaults):
     name: Literal["pico"] = "pico"
     repr_weight: NonNegative = 0.5
     temperature: Positive = 0.07
-    queue: Count = setting(8192, shared=True)
+    queue: Slots = setting(8192, shared=True)
     momentum: Fraction = setting(0.999, shared=True)  # of the key network
     prototype_momentum: Share = 0.99
     confidence_momentum: tuple[Share, Share] = (0.95, 0.8)  # phi, at the start and at the end

@@ -103,6 +103,18 @@ def build(
     return network.train().to(memory_format=torch.channels_last)
 
 
+def count_weights(model: Model, shape: Shape, classes: int) -> int:
+    """The parameters that `build` would make, and makes none; of a model of timm the heads' alone.
+
+    A width that is out of all proportion is told by it before any memory is taken.
+    """
+    with torch.device("meta"):
+        body = nn.Identity() if model.is_timm else _make_backbone(model, shape, load_weights=False)
+        dim = 1 if model.is_timm else _feature_size(body, shape)
+        network = Network(body, dim, classes, model, *torch.zeros(2, shape[0]))
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
 def find_moments(model: Model, channels: int, own: Moments) -> Moments:
     """What images are normalised by: the data's own moments, or those of the given weights."""
     if model.weights is None:

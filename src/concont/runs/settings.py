@@ -21,6 +21,8 @@ from concont.types import (
     Plain,
     Positive,
     Share,
+    Side,
+    Width,
     find_unused,
     setting,
 )
@@ -53,7 +55,7 @@ class Data:
     unlabeled_images: str | None = None  # folder of further images, without labels
     votes: str | None = None  # file of the annotators' votes on the images of the folder `source`
     min_votes: AtLeastOne = setting(1, only_with={"votes": GIVEN})  # to make a class a candidate
-    image_size: AtLeastOne | None = None  # side of images read from files; None: as they are, to 64
+    image_size: Side | None = None  # side of images read from files; None: as they are, to 64
     fit: Literal["crop", "pad", "stretch"] = "crop"  # how such an image is made square
     labeled: float | None = None  # share up to 1, or a count from 2 on; None: all that are known
     ambiguity: Fraction | None = None  # q: chance that a wrong label joins the set; None: 0
@@ -79,10 +81,10 @@ class Model:
     name: str = "resnet18"  # resnet18, narrow-resnet18, small; or timm:NAME, a model of timm
     # first layers keep the whole side, a half, a quarter; auto: whole to 48 px, half to 96
     stem: Stem = setting("auto", only_with={"name": NETWORKS})
-    width: AtLeastOne = setting(32, only_with={"name": NARROW})  # channels of the first layer
+    width: Width = setting(32, only_with={"name": NARROW})  # channels of the first layer
     init: Literal["he", "torch"] = setting("he", only_with={"name": RESNETS})  # PiCO's or PyTorch's
-    hidden: AtLeastOne = 512  # of the projection head
-    embedding: AtLeastOne = 64  # D
+    hidden: Width = 512  # of the projection head
+    embedding: Width = 64  # D
     weights: str | None = None  # of a timm model: FILE.safetensors, `pretrained`; None: random
     weights_digest: str | None = setting(None, only_with={"weights": GIVEN})  # of the file, found
 

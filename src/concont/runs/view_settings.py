@@ -1,7 +1,9 @@
 """The settings of the random views, and those that have a name."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
 
 from concont.types import Count, Fraction, NonNegative, Share
 
@@ -33,7 +35,7 @@ class View:
     crop: Span = (1.0, 1.0)  # area kept by the random resized crop
     ratio: Span = (3 / 4, 4 / 3)  # width : height of the crop
     operations: tuple[Operation, ...] = ()  # of RandAugment, to draw from
-    draws: Count = 0  # operations an image, with replacement
+    draws: Annotated[int, Ge(0), Le(100)] = 0  # operations an image, with replacement
     rotate: NonNegative = 30.0  # degrees, either way
     shear: NonNegative = 0.3  # at most, either way
     translate: Share = 0.3  # of the size

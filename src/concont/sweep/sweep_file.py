@@ -1,6 +1,7 @@
 """A sweep written as a file: settings laid on a recipe, varied by axes, by runs and by seeds."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -14,6 +15,7 @@ from concont.errors import UsageError
 from concont.sweep.job import Job
 
 Plain = dict[str, Any]
+MOST_JOBS = 10_000
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,10 @@ def make_jobs(
     sweep: SweepFile, root: str | None = None, method: str | None = None
 ) -> Iterator[Job]:
     """Complete settings for each combination."""
+    points = math.prod(len(values) for values in sweep.axes.values())
+    n_jobs = points * len(sweep.runs) * len(sweep.seeds)
+    if n_jobs > MOST_JOBS:
+        raise UsageError(f"it asks for {n_jobs:,} runs; the most are {MOST_JOBS:,}")
     usual: Plain = {} if method is None else {"method": {"name": method}}
     for seed, run, values in product(sweep.seeds, sweep.runs, product(*sweep.axes.values())):
         point = dict(zip(sweep.axes, values, strict=True))

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from concont.data.given import to_array
 from concont.data.mapped_arrays import RowsOf
 from concont.data.sources import Inputs, Labels, check_inputs
 from concont.errors import DataError
@@ -62,7 +63,7 @@ class Predictor(Protocol):
 
 def check_inputs_fit(inputs: ArrayLike, shape: tuple[int, ...], where: str = "predict") -> Inputs:
     """Images (M, H, W, channels) or features (M, D); refused unless each has the shape."""
-    array = check_inputs(np.asarray(inputs), "images", where)
+    array = check_inputs(to_array(inputs, "images", where), "images", where)
     if array.shape[1:] != shape:
         raise DataError(f"the images are {array.shape[1:]}; the run learned from {shape}")
     return array

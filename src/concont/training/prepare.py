@@ -33,6 +33,7 @@ from concont.training import checkpoint, cuda_speed
 from concont.training.evaluate import TestSet
 from concont.training.meter import Meter
 from concont.training.network_run import NetworkRun
+from concont.training.size import refuse_too_large
 from concont.training.state import TrainState
 from concont.types import Plain
 
@@ -75,6 +76,7 @@ def prepare(
     if model is None:
         moments = find_moments(settings.model, channels, moments)
     shape, classes = (channels, height, width), len(problem.classes)
+    refuse_too_large(settings, shape, problem, model)
     torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
     fresh = saved is None  # else its weights are those of the checkpoint
     online = build(settings.model, shape, classes, moments, train.seed, model, fresh).to(device)
