@@ -31,14 +31,14 @@ def test_images_stand_in_the_order_of_the_doubt_by_bayes_rule(seed):
 @pytest.mark.parametrize(
     ("probs", "neighbours", "own"),
     [
-        ((0.5, 0.4, 0.1), (0.9, 0.1, 0.0), (1, 1, 0)),  # another candidate comes close
-        ((0.1, 0.0, 0.9), (0.9, 0.1, 0.0), (1, 1, 0)),  # the prediction lies outside the set
-        ((0.9, 0.1, 0.0), (0.2, 0.8, 0.0), (1, 1, 0)),  # the neighbours are something else
-        ((0.6, 0.2, 0.2), (0.9, 0.1, 0.0), (1, 1, 1)),  # nobody said anything
+        ((0.5, 0.4, 0.1), (0.98, 0.02, 0.0), (1, 1, 0)),  # another candidate comes close
+        ((0.1, 0.0, 0.9), (0.98, 0.02, 0.0), (1, 1, 0)),  # the prediction lies outside the set
+        ((0.98, 0.02, 0.0), (0.2, 0.8, 0.0), (1, 1, 0)),  # the neighbours are something else
+        ((0.6, 0.2, 0.2), (0.98, 0.02, 0.0), (1, 1, 1)),  # nobody said anything
     ],
 )
 def test_each_kind_of_doubt_brings_an_image_to_the_front(probs, neighbours, own):
-    sure = np.array([0.9, 0.1, 0.0])
+    sure = np.array([0.98, 0.02, 0.0])
     both = [np.array(pair, np.float32) for pair in ((sure, probs), (sure, neighbours))]
     sets = np.array([[1, 1, 0], own], bool)
     assert rank_for_review(*both, sets, np.array([0, 0])).tolist() == [2, 1]
