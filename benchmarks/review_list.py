@@ -1,6 +1,6 @@
-"""How many wrong labels the head of the review list holds, on CIFAR-10 with simulated votes.
+"""How many wrong labels the head of the review list holds, with simulated votes.
 
-    python benchmarks/review_list.py make trial --images 8000 --voted 8000 --seed 11 --root DATA
+    python benchmarks/review_list.py make cifar10 trial --images 8000 --voted 8000 --seed 11
     cd trial && concont train --data table.csv --images photos --set data.holdout=0.1 --out run
     python benchmarks/review_list.py measure run
 
@@ -26,16 +26,16 @@ from concont.data.sources import load
 HEAD = 0.1  # of the list
 
 
-def make(folder: Path, images: int, voted: int, seed: int, root: str) -> None:
+def make(source: str, folder: Path, images: int, voted: int, seed: int, root: str | None) -> None:
     """Image files, and a table with the candidates of the first `voted` and every true label."""
-    data, stream = load("cifar10", root), np.random.RandomState(seed)
+    data, stream = load(source, root), np.random.RandomState(seed)
     chosen = stream.permutation(len(data.x_train))[:images]
     truth, names = data.y_train[chosen], np.array(data.classes)
     votes = simulate_votes(truth[:voted], stream)
     (folder / "photos").mkdir(parents=True)
     rows = []
     for row, picture in enumerate(data.x_train[chosen]):
-        Image.fromarray(picture).save(folder / "photos" / f"{row:05d}.png")
+        Image.fromarray(picture.squeeze()).save(folder / "photos" / f"{row:05d}.png")
         found = np.flatnonzero(votes[row]) if row < voted else []
         counts = "|".join(str(votes[row, k]) for k in found)
         rows.append([f"{row:05d}.png", "|".join(names[found]), counts, names[truth[row]]])
@@ -80,14 +80,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     maker = verbs.add_parser("make")
+    maker.add_argument("source")
     maker.add_argument("folder", type=Path)
     for name in ("images", "voted", "seed"):
         maker.add_argument(f"--{name}", type=int, required=True)
-    maker.add_argument("--root", required=True)
+    maker.add_argument("--root")
     verbs.add_parser("measure").add_argument("run", type=Path)
     words = parser.parse_args()
     if words.verb == "make":
-        make(words.folder, words.images, words.voted, words.seed, words.root)
+        make(words.source, words.folder, words.images, words.voted, words.seed, words.root)
     else:
         found = concont.resolve(concont.load(words.run))
         print(json.dumps(measure(found), indent=1))
