@@ -1,18 +1,53 @@
 import numpy as np
 import pytest
 
-from concont.answers.review import choose_batch, rank_for_review
+from concont.answers.review import MISSED, choose_batch, rank_for_review
 
 
-def test_the_most_doubtful_image_is_the_first():
-    probability = np.array([0.9, 0.2, 0.99, 0.6], np.float32)
-    disagreement = np.array([0.0, 0.1, 0.0, 0.9], np.float32)  # doubts 0.1, 0.9, 0.01, 1.3
-    assert rank_for_review(probability, disagreement).tolist() == [3, 2, 4, 1]
+def draw(n=40, classes=4, seed=0):
+    stream = np.random.RandomState(seed)
+    probs = stream.dirichlet(np.full(classes, 0.5), n).astype(np.float32)
+    neighbours = (stream.multinomial(10, [1 / classes] * classes, n) / 10).astype(np.float32)
+    sets = stream.rand(n, classes) < 0.5
+    sets[np.arange(n), stream.randint(classes, size=n)] = True
+    sets[:5] = True
+    return probs, neighbours, sets, np.where(sets, probs, -1).argmax(axis=1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_images_stand_in_the_order_of_the_doubt_by_bayes_rule(seed):
+    probs, neighbours, sets, label = draw(seed=seed)
+    doubts = []
+    for f, near, own, chosen in zip(probs, neighbours, sets, label, strict=True):
+        evidence = [
+            (a + b) / 2 * (1 if c else MISSED) for a, b, c in zip(f, near, own, strict=True)
+        ]
+        doubts.append(1 - evidence[chosen] / sum(evidence))
+    ranks = rank_for_review(probs, neighbours, sets, label)
+    assert sorted(ranks) == list(range(1, 41))
+    assert np.all(np.diff(np.array(doubts)[np.argsort(ranks)]) <= 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("probs", "neighbours", "own"),
+    [
+        ((0.5, 0.4, 0.1), (0.98, 0.02, 0.0), (1, 1, 0)),  # another candidate comes close
+        ((0.1, 0.0, 0.9), (0.98, 0.02, 0.0), (1, 1, 0)),  # the prediction lies outside the set
+        ((0.98, 0.02, 0.0), (0.2, 0.8, 0.0), (1, 1, 0)),  # the neighbours are something else
+        ((0.6, 0.2, 0.2), (0.98, 0.02, 0.0), (1, 1, 1)),  # nobody said anything
+    ],
+)
+def test_each_kind_of_doubt_brings_an_image_to_the_front(probs, neighbours, own):
+    sure = np.array([0.98, 0.02, 0.0])
+    both = [np.array(pair, np.float32) for pair in ((sure, probs), (sure, neighbours))]
+    sets = np.array([[1, 1, 0], own], bool)
+    assert rank_for_review(*both, sets, np.array([0, 0])).tolist() == [2, 1]
 
 
 def test_equally_doubtful_images_keep_their_order():
-    same = np.zeros(5, np.float32)
-    assert rank_for_review(same, same).tolist() == [1, 2, 3, 4, 5]
+    probs = np.full((5, 2), 0.5, np.float32)
+    ranks = rank_for_review(probs, probs, np.ones((5, 2), bool), np.zeros(5, np.int64))
+    assert ranks.tolist() == [1, 2, 3, 4, 5]
 
 
 @pytest.fixture

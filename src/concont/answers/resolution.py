@@ -10,7 +10,7 @@ from scipy.special import softmax
 from torch import Tensor
 
 from concont.answers.calibration import Calibration, fit_calibration
-from concont.answers.neighbours import measure_disagreement, to_unit_rows
+from concont.answers.neighbours import count_neighbours, to_unit_rows
 from concont.answers.review import rank_for_review
 from concont.api import Run
 from concont.core.controller import partial_confidence
@@ -137,7 +137,7 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
     probs = softmax(scores / temperature, axis=1)
     choice = choose_labels(probs, problem.candidates)
     unit = to_unit_rows(features)
-    disagreement = measure_disagreement(unit, choice.label)
+    neighbours = count_neighbours(unit, choice.label, len(problem.classes))
     score, confident = _judge(run, softmax(scores, axis=1), problem.candidates)
     return Resolution(
         images=problem.names or tuple(map(str, problem.rows.tolist())),
@@ -150,8 +150,8 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
         score=score,
         confident=confident,
         overruled=choice.overruled,
-        disagreement=disagreement,
-        review=rank_for_review(probs[np.arange(len(probs)), choice.label], disagreement),
+        disagreement=1 - neighbours[np.arange(len(probs)), choice.label],
+        review=rank_for_review(probs, neighbours, problem.candidates, choice.label),
         features=unit,
         truth=problem.truth,
         calibration=calibration,
