@@ -69,7 +69,7 @@ def test_votes_for_a_class_with_too_few_are_told_to_be_lost(here, capsys):
 def test_the_votes_are_never_written_over_and_a_place_must_be_named(here, capsys):
     before = (here / "v.csv").read_bytes()
     refused = add(capsys, "-o", "v.csv", "--overwrite")
-    assert_refused(refused, 2, "v.csv is the file of the votes", here)
+    assert_refused(refused, 2, "v.csv is what is read", here)
     assert (here / "v.csv").read_bytes() == before
     missing = add(capsys)
     assert missing.returncode == 2

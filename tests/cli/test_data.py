@@ -1,6 +1,7 @@
 """`concont datasets` and `concont data` through real processes."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import yaml
 from PIL import Image
 
 from processes import concont
-from refusals import run_here
+from refusals import assert_refused, run_here
 
 pytestmark = pytest.mark.slow
 
@@ -51,6 +52,28 @@ def test_candidate_sets_go_to_a_file_and_come_back(tmp_path, toy_config, capsys)
     neither = run_here(capsys, "data", "candidates", "--data", "digits")
     assert neither.returncode == 2
     assert "give either --out FILE to write, or --read FILE" in neither.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("candidates", "--data", "mine.npz", "--out", "mine.npz", "--overwrite"),
+        ("candidates", "--data", "mine.npz", "--out", "old.npz"),
+        ("candidates", "--data", "svhn", "--root", ".", "--out", "svhn.npz", "--overwrite"),
+        ("views", "--data", "mine.npz", "--out", "old.png"),
+        ("views", "--data", "mine.npz", "--out", "mine.npz", "--overwrite"),
+    ],
+)
+def test_what_is_there_is_not_written_over(words, tmp_path, toy_npz, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.npz", "svhn.npz"):
+        shutil.copy(toy_npz, name)
+    for name in ("old.npz", "old.png"):
+        (tmp_path / name).write_text("old")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    done = run_here(capsys, "data", *words)
+    assert_refused(done, 2, "", tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_views_become_a_picture(tmp_path):

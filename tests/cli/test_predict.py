@@ -58,7 +58,7 @@ def test_a_folder_as_csv(probs, tmp_path):
 
 def test_json_lines_into_a_file(probs, tmp_path):
     (tmp_path / "labels.jsonl").write_text("old")
-    words = ("--format", "jsonl", "--out", "labels.jsonl", "--device", "cpu")
+    words = ("--format", "jsonl", "--out", "labels.jsonl", "--overwrite", "--device", "cpu")
     done = concont("predict", "run", *NAMES[::-1], *words, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     rows = [json.loads(line) for line in (tmp_path / "labels.jsonl").read_text().splitlines()]
@@ -114,6 +114,20 @@ def test_a_file_that_cannot_be_written_is_refused_first(tmp_path):
         predict(tmp_path / "none", [tmp_path], out=tmp_path / "nowhere" / "x.csv")
 
 
+@pytest.mark.parametrize("name", ["images/a.png", "run/model.safetensors", "run/summary.json"])
+def test_what_is_read_is_never_written_over(name, tmp_path):
+    for path in ("images/a.png", "run/model.safetensors", "run/summary.json"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("old")
+    for overwrite in (False, True):
+        with pytest.raises(UsageError, match="is what is read"):
+            out = tmp_path / name
+            predict(tmp_path / "run", [tmp_path / "images"], out=out, overwrite=overwrite)
+    (tmp_path / "labels.csv").write_text("old")
+    with pytest.raises(UsageError, match="--overwrite replaces it"):
+        predict(tmp_path / "run", [tmp_path / "images"], out=tmp_path / "labels.csv")
+
+
 def test_a_failure_leaves_the_old_file_and_no_other(run, probs, tmp_path, monkeypatch):
     def fail(predictions, file, top):
         file.write("half")
@@ -124,7 +138,7 @@ def test_a_failure_leaves_the_old_file_and_no_other(run, probs, tmp_path, monkey
     out.parent.mkdir()
     out.write_text("old")
     with pytest.raises(OSError, match="disk full"):
-        predict(run.path, [tmp_path / "images"], out=out)
+        predict(run.path, [tmp_path / "images"], out=out, overwrite=True)
     assert [path.name for path in out.parent.iterdir()] == ["x.csv"]
     assert out.read_text() == "old"
 

@@ -58,6 +58,11 @@ def test_figures_are_drawn_without_a_run(folder, tmp_path):
     paths = [tmp_path / "drawn" / f"figure1.{ending}" for ending in ("csv", "svg", "png")]
     assert shown.stdout == "".join(f"drawn: {path}\n" for path in paths)
     assert all(path.stat().st_size > 50 for path in paths)
+    again = concont("--figures", tmp_path / "drawn", "--folder", folder)
+    assert again.returncode == 2
+    assert "figure1.csv is there already; --overwrite replaces it" in again.stderr
+    asked = ("--figures", tmp_path / "drawn", "--overwrite", "--folder", folder)
+    assert concont(*asked).stdout == shown.stdout
     none = concont("--figures", tmp_path / "drawn", "--seed", "7", "--folder", folder)
     assert none.stdout == ""
     assert none.stderr.startswith("nothing to draw in ")

@@ -53,7 +53,7 @@ def test_a_table_that_is_there_stays_unless_it_may_be_replaced(votes, capsys, tm
     assert make(capsys, "-o", "t.csv", "--overwrite").returncode == 0
     before = votes.read_bytes()
     refused = make(capsys, "-o", "votes.csv", "--overwrite")
-    assert_refused(refused, 2, "votes.csv is the file of the votes", tmp_path)
+    assert_refused(refused, 2, "votes.csv is what is read", tmp_path)
     assert votes.read_bytes() == before
 
 

@@ -56,7 +56,7 @@ def test_lines_are_of_one_length(tmp_path, made_up):
     assert {row["epochs"] for row in rows} == {"60"}
     assert len(rows) == 8
     more = [made_up(cell, epochs=800) for cell in list(cells.values())[:8]]
-    rows = numbers(draw("figure1", [*records, *more], tmp_path)[0])
+    rows = numbers(draw("figure1", [*records, *more], tmp_path, overwrite=True)[0])
     assert ({row["epochs"] for row in rows}, len(rows)) == ({"800"}, 8)
 
 

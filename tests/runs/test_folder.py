@@ -3,6 +3,7 @@ import os
 
 import pytest
 
+from concont.config.resolve import resolve, write_yaml
 from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder, write_whole
 from processes import at_once, write_file
@@ -47,7 +48,7 @@ def test_a_used_folder_is_refused_and_only_a_run_is_cleared(tmp_path):
     (folder / "thesis.txt").write_text("precious")
     with pytest.raises(UsageError, match="not empty; choose another folder"):
         folder.refuse_if_used()
-    (folder / "config.yaml").write_text("{}")
+    (folder / "config.yaml").write_text(write_yaml(resolve({"data": {"source": "digits"}})))
     with pytest.raises(UsageError, match=r"thesis\.txt is not part of a run"):
         folder.clear()
     assert (folder / "thesis.txt").read_text() == "precious"
@@ -57,6 +58,20 @@ def test_a_used_folder_is_refused_and_only_a_run_is_cleared(tmp_path):
     (folder / ".summary.json.tmp").write_text("")
     folder.clear()
     assert list(folder.path.iterdir()) == []
+
+
+@pytest.mark.parametrize("config", [None, b"{}", b"model: resnet\ntrain: 5\n", bytes(range(256))])
+def test_another_programs_files_of_the_same_names_are_left_alone(config, tmp_path):
+    folder = RunFolder(tmp_path / "theirs")
+    folder.path.mkdir()
+    for name in ("model.safetensors", "metrics.jsonl", "events.out.tfevents.1.host"):
+        (folder / name).write_text("theirs")
+    if config is not None:
+        (folder / "config.yaml").write_bytes(config)
+    names = {path.name for path in folder.path.iterdir()}
+    with pytest.raises(UsageError, match="theirs has no config.yaml of a run, so it is left alone"):
+        folder.clear()
+    assert {path.name for path in folder.path.iterdir()} == names
 
 
 def test_what_a_kill_left_half_written_does_not_count(tmp_path):

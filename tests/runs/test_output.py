@@ -30,6 +30,12 @@ def test_what_is_read_is_never_written_over(there, tmp_path):
             refuse_output(name, overwrite=True, inputs=[None, "", tmp_path / "no", str(there)])
 
 
+def test_a_link_that_leads_nowhere_is_there(tmp_path):
+    (tmp_path / "link.csv").symlink_to(tmp_path / "gone")
+    with pytest.raises(UsageError, match="is there and is not a file"):
+        refuse_output(tmp_path / "link.csv", overwrite=False)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concont.errors import DataError, UsageError
+from concont.errors import DataError
 from concont.tables.problems import Problems
 from concont.tables.spreadsheet import escape_formula
 from concont.tables.table import read_images_table
@@ -16,7 +16,6 @@ from concont.tables.votes import (
     count_votes,
     make_rows,
     read_votes,
-    refuse_output,
     write_rows,
 )
 from image_tables import make_images, write_csv
@@ -196,26 +195,6 @@ def test_votes_name_files_in_any_unicode_form(header, tmp_path):
     assert votes.images.to_pylist() == ["a\u0308.png", "b.png"]
     assert votes.image.tolist() == [0, 1]
     assert votes.classes == ("caf\u00e9",)
-
-
-def test_an_existing_file_is_never_written_over_by_accident(tmp_path):
-    votes, out = tmp_path / "v.csv", tmp_path / "t.csv"
-    votes.touch()
-    refuse_output(out, votes, overwrite=False)
-    out.touch()
-    refuse_output(out, votes, overwrite=True)
-    (tmp_path / "link.csv").symlink_to(votes)
-    (tmp_path / "folder.csv").mkdir()
-    for path, overwrite, message in [
-        (out, False, "t.csv is there already; --overwrite replaces it"),
-        (votes, True, "v.csv is the file of the votes"),
-        (tmp_path / "link.csv", True, "link.csv is the file of the votes"),
-        (tmp_path / "folder.csv", True, "folder.csv is not a file"),
-        (tmp_path / "no" / "t.csv", True, "there is no folder"),
-        (tmp_path / "t.xlsx", True, "must end in .csv or .parquet"),
-    ]:
-        with pytest.raises(UsageError, match=message):
-            refuse_output(path, votes, overwrite)
 
 
 def test_votes_on_an_image_that_a_link_leads_away_from_are_refused(tmp_path):

@@ -10,6 +10,7 @@ import typer
 from concont.cli.data import data_app
 from concont.cli.tables import AsJson, print_problems
 from concont.errors import count, printable
+from concont.runs.output import SUFFIXES, refuse_output
 
 if TYPE_CHECKING:
     from concont.tables.add_votes import AddedVotes
@@ -51,9 +52,9 @@ def add_votes(
     """
     from concont.tables.add_votes import add_votes
     from concont.tables.problems import Problems
-    from concont.tables.votes import refuse_output, write_rows
+    from concont.tables.votes import write_rows
 
-    refuse_output(out, votes, overwrite)
+    refuse_output(out, overwrite, [votes], SUFFIXES)
     problems = Problems()
     rows, report = add_votes(table, votes, problems, images, min_votes, replace)
     write_rows(rows, out)

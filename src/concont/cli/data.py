@@ -2,12 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from concont.cli.app import app, console
-from concont.errors import UsageError
+from concont.errors import UsageError, printable
+from concont.runs.output import refuse_output
+
+if TYPE_CHECKING:
+    from concont.runs.settings import Data
 
 data_app = typer.Typer(
     no_args_is_help=True, help="Tables, votes and candidate sets as files, and views as pictures."
@@ -16,6 +20,7 @@ app.add_typer(data_app, name="data")
 
 Source = Annotated[str | None, typer.Option("--data", help="A named source or an .npz file.")]
 Root = Annotated[str | None, typer.Option(help="Where named sources lie.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")]
 
 
 @app.command()
@@ -69,6 +74,7 @@ def candidates(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Of split and sets.")] = None,
     out: Annotated[Path | None, typer.Option(help="The file to write, .npz.")] = None,
+    overwrite: Overwrite = False,
     read: Annotated[Path | None, typer.Option(help="A file to read back and check.")] = None,
 ) -> None:
     """Write the split and the candidate sets to a file, or read one back; prints their hash.
@@ -84,16 +90,17 @@ def candidates(
         return
     flags = {"source": source, "root": root, "labeled": labeled, "ambiguity": ambiguity}
     settings = _data_settings({**flags, "seed": seed})
+    assert out is not None
+    refuse_output(out, overwrite, _list_inputs(settings), (".npz",))
     from concont.data.own_data import load_data
     from concont.data.problem import make_candidate_sets
 
     sets = make_candidate_sets(load_data(settings), settings)
-    assert out is not None
     sets.write(out)
     _print_sets(sets)
 
 
-def _data_settings(flags: dict[str, Any]) -> Any:
+def _data_settings(flags: dict[str, Any]) -> "Data":
     from concont.config.resolve import resolve
 
     given = {name: value for name, value in flags.items() if value is not None}
@@ -118,14 +125,23 @@ def views(
     seed: Annotated[int, typer.Option(help="Of images and draws.")] = 1,
     images: Annotated[int, typer.Option(min=1, max=64, help="How many images.")] = 8,
     out: Annotated[Path, typer.Option(help="The picture to write, .png.")] = Path("views.png"),
+    overwrite: Overwrite = False,
 ) -> None:
     """Draw what the network sees: weak and strong views of the same images."""
     from concont.augment.contact_sheet import draw_contact_sheet
     from concont.config.resolve import resolve
     from concont.data.own_data import load_data
+    from concont.runs.folder import write_whole
 
     settings = _data_settings({"source": source, "root": root})
+    refuse_output(out, overwrite, _list_inputs(settings), (".png",))
     chosen = resolve({"data": {"source": settings.source}}).views
     data = load_data(settings)
-    draw_contact_sheet(data.x_train, chosen, images, seed).save(out, optimize=True)
-    typer.echo(f"{out}")
+    sheet = draw_contact_sheet(data.x_train, chosen, images, seed)
+    write_whole(out, lambda temporary: sheet.save(temporary, "png", optimize=True))
+    typer.echo(printable(out))
+
+
+def _list_inputs(data: "Data") -> list[str | None]:
+    """The files that may be read for these settings."""
+    return [data.source, data.candidates, data.votes, f"{data.root}/{data.source}.npz"]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from concont.cli.app import Device, app
-from concont.errors import ConcontError, UsageError, printable
+from concont.errors import ConcontError, printable
+from concont.runs.output import refuse_output
 
 if TYPE_CHECKING:
     from concont.answers.predict import Prediction, Skipped
@@ -33,6 +34,7 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help="The file to write; by default standard output.")
     ] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
 ) -> None:
     """Label images with a finished run."""
@@ -40,7 +42,8 @@ def predict(
     from concont.api import load
     from concont.images.files import find_images
 
-    _refuse_unless_writable(out)
+    if out is not None:
+        refuse_output(out, overwrite, _list_inputs(run, images))
     found = find_images(images)
     results = predict_files(load(run, device=device), found, top)
     skipped: list[Skipped] = []
@@ -49,12 +52,12 @@ def predict(
         raise ConcontError(f"{len(skipped)} of {len(found)} images could not be read")
 
 
-def _refuse_unless_writable(out: Path | None) -> None:
-    """Say so before the work rather than after it."""
-    if out is not None and out.exists() and not out.is_file():
-        raise UsageError(f"--out {out} is there and is not a file")
-    if out is not None and not out.parent.is_dir():
-        raise UsageError(f"--out {out}: there is no folder {out.parent}")
+def _list_inputs(run: Path, images: list[Path]) -> Iterator[Path]:
+    """All files that are read; listed only where one of them could be the output."""
+    from concont.images.files import find_images
+
+    yield from run.iterdir() if run.is_dir() else [run]
+    yield from find_images(images)
 
 
 def _report_skipped(

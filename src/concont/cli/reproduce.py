@@ -90,7 +90,7 @@ def reproduce(
 
 def _draw(tables: "Sequence[str]", ledger: "Ledger", folder: Path) -> None:
     try:
-        show_drawn(tables, ledger, folder)
+        show_drawn(tables, ledger, folder, overwrite=True)
     except UsageError as error:  # the results are there all the same
         typer.echo(f"not drawn: {error}", err=True)
 

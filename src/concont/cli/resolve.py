@@ -11,14 +11,12 @@ import typer
 from concont.cli.app import Device, app, console
 from concont.cli.display import percent
 from concont.errors import UsageError, count, printable
-from concont.runs.output import refuse_output
+from concont.runs.output import SUFFIXES, refuse_output
 
 if TYPE_CHECKING:
     from concont.answers.resolution import Resolution
     from concont.api import Run
     from concont.data.problem import Problem
-
-SUFFIXES = (".csv", ".parquet")
 
 
 @app.command()

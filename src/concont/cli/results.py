@@ -43,6 +43,9 @@ def results(
     figures: Annotated[
         Path | None, typer.Option(help="Draw the figures that these runs give, into this folder.")
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace figures that are there.")
+    ] = False,
     folder: Folder = FOLDER,
 ) -> None:
     """Show finished runs, one by one or grouped, or the paper's tables with ours beside them."""
@@ -56,7 +59,7 @@ def results(
     _refuse_unknown_method(method, ledger)
     filters = {"method": method, "recipe": recipe, "data": data, "seed": seed, "epochs": epochs}
     if figures is not None:
-        _draw_every_figure(ledger, figures, filters)
+        _draw_every_figure(ledger, figures, overwrite, filters)
     elif by:
         _show_groups(ledger.records(**filters), by, as_json)
     elif against is None:
@@ -145,23 +148,27 @@ def show_cells(
         wide_console().print(shown)
 
 
-def show_drawn(tables: "Iterable[str]", ledger: "Ledger", folder: Path, **filters: Any) -> int:
+def show_drawn(
+    tables: "Iterable[str]", ledger: "Ledger", folder: Path, overwrite: bool, **filters: Any
+) -> int:
     """Draw the figures of these tables, as far as the ledger has them; how many files."""
     from concont.paper.figures import FIGURES, draw
 
     wanted, drawn, records = set(tables), 0, ledger.records(**filters)
     for name, figure in FIGURES.items():
         if figure.target in wanted:
-            for path in draw(name, records, folder):
+            for path in draw(name, records, folder, overwrite):
                 typer.echo(f"drawn: {path}")
                 drawn += 1
     return drawn
 
 
-def _draw_every_figure(ledger: "Ledger", folder: Path, filters: dict[str, Any]) -> None:
+def _draw_every_figure(
+    ledger: "Ledger", folder: Path, overwrite: bool, filters: dict[str, Any]
+) -> None:
     from concont.paper.plan import TARGETS
 
-    if not show_drawn(TARGETS, ledger, folder, **filters):
+    if not show_drawn(TARGETS, ledger, folder, overwrite, **filters):
         typer.echo(f"nothing to draw in {ledger.path}", err=True)
 
 

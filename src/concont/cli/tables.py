@@ -13,6 +13,7 @@ from concont.cli.app import console
 from concont.cli.data import data_app
 from concont.cli.display import percent
 from concont.errors import UsageError, count, printable
+from concont.runs.output import SUFFIXES, refuse_output
 
 if TYPE_CHECKING:
     from concont.tables.agreement import Agreement
@@ -51,11 +52,10 @@ def from_votes(
         count_votes,
         make_rows,
         read_votes,
-        refuse_output,
         write_rows,
     )
 
-    refuse_output(out, votes, overwrite)
+    refuse_output(out, overwrite, [votes], SUFFIXES)
     problems = Problems()
     found = read_votes(votes, images, problems)
     chosen = choose_candidates(count_votes(found), min_votes)

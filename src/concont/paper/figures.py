@@ -11,6 +11,7 @@ from concont.errors import UsageError
 from concont.paper.comparison import compare, runs_of
 from concont.paper.plan import cells_of
 from concont.paper.tables import Cell
+from concont.runs.output import refuse_output
 from concont.sweep.record import Record
 
 if TYPE_CHECKING:
@@ -25,14 +26,19 @@ GREYS = ("C0", "0.6")  # told apart without colour too
 MARKERS = "osD^v<>Pp*"
 
 
-def draw(name: str, records: Iterable[Record], folder: Path) -> list[Path]:
-    """The files of a figure; none where the ledger has nothing for it."""
+def draw(name: str, records: Iterable[Record], folder: Path, overwrite: bool = False) -> list[Path]:
+    """The files of a figure; none where the ledger has nothing for it.
+
+    overwrite: replace files of these names that are there.
+    """
     drawing = FIGURES[name]
     rows = list(drawing.numbers(list(records)))
     if not rows:
         return []
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{ending}" for ending in ("csv", "svg", "png")]
+    for path in paths:
+        refuse_output(path, overwrite)
     with open(paths[0], "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()

@@ -11,6 +11,7 @@ from typing import Any
 
 from concont.errors import DataError, UsageError
 from concont.runs.summary import Summary
+from concont.types import SECTIONS
 
 CONTENTS = {
     "config.yaml": "every setting, complete; `--recipe` reads it back",
@@ -82,9 +83,16 @@ class RunFolder:
         """Only what a run has written may be cleared away."""
         if self.path.is_file():
             raise UsageError(f"{self.path} is a file, not a folder")
-        for path in self.path.iterdir() if self.path.is_dir() else ():
+        there = self.path.iterdir() if self.path.is_dir() else ()
+        kept = [path for path in there if not _is_unfinished(path)]
+        for path in kept:
             if not _is_part_of_a_run(path):
                 raise UsageError(f"{path} is not part of a run, so {self.path} is left alone")
+        if kept and not _holds_settings(self / "config.yaml"):
+            raise UsageError(
+                f"{self.path} has no config.yaml of a run, so it is left alone: files of these "
+                "names may be another program's"
+            )
 
     def clear(self) -> None:
         """Remove an earlier run; its settings go last, so that what is left is still a run."""
@@ -173,6 +181,15 @@ class RunFolder:
         """Forget the lines after a step, which a resumed run will write again."""
         kept = [row for row in self.metrics() if row["step"] <= step]
         self.write_text("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in kept))
+
+
+def _holds_settings(path: Path) -> bool:
+    """Whether a run has written this file: it names every section, a line each."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return {line.partition(":")[0] for line in lines}.issuperset(("recipe", *SECTIONS))
 
 
 def _is_unfinished(path: Path) -> bool:

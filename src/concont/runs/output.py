@@ -1,9 +1,12 @@
 """Files that a command is asked to write: refused before the work, not after it."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from concont.errors import UsageError, printable
+
+SUFFIXES = (".csv", ".parquet")  # of tables
 
 
 def refuse_output(
@@ -21,7 +24,7 @@ def refuse_output(
         raise UsageError(f"{name}: its name must end in {' or '.join(suffixes)}")
     if not path.parent.is_dir():
         raise UsageError(f"{name}: there is no folder {printable(path.parent)}")
-    if not path.exists():
+    if not os.path.lexists(path):  # a link that leads nowhere is there, too
         return
     if not path.is_file():
         raise UsageError(f"{name} is there and is not a file")

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from concont.errors import DataError, UsageError, printable
+from concont.runs.output import SUFFIXES
 from concont.tables.columns import tidy
-from concont.tables.files import SUFFIXES, read_cells
+from concont.tables.files import read_cells
 from concont.tables.listing import list_image_names, name_files, to_mask
 from concont.tables.problems import Place, Problems, find_nearest, suggest
 

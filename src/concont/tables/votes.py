@@ -13,10 +13,10 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from concont.errors import DataError, UsageError, printable
+from concont.errors import DataError, printable
 from concont.runs.folder import write_whole
 from concont.tables.columns import tidy, to_strings
-from concont.tables.files import SUFFIXES, Cells, read_cells
+from concont.tables.files import Cells, read_cells
 from concont.tables.listing import (
     describe_missing,
     find_leaving,
@@ -129,19 +129,6 @@ def list_candidates(classes: Sequence[str], chosen: Counts, n_images: int) -> tu
     counts = pa.array(chosen.votes[order]).cast(pa.string())
     names, counts = (pa.ListArray.from_arrays(offsets, parts) for parts in (names, counts))
     return names, counts
-
-
-def refuse_output(path: Path, votes: Path, overwrite: bool) -> None:
-    """Before the work: never write over the votes, nor over another file unless asked to."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"{printable(path)}: the table's name must end in .csv or .parquet")
-    if not path.parent.is_dir():
-        raise UsageError(f"{printable(path)}: there is no folder {printable(path.parent)}")
-    if path.exists() and (not path.is_file() or (votes.exists() and path.samefile(votes))):
-        what = "the file of the votes" if path.is_file() else "not a file"
-        raise UsageError(f"{printable(path)} is {what}; choose another name for the table")
-    if path.exists() and not overwrite:
-        raise UsageError(f"{printable(path)} is there already; --overwrite replaces it")
 
 
 def write_rows(table: Any, path: Path) -> None:
