@@ -128,6 +128,13 @@ def test_training_goes_on_from_a_finished_run_on_votes_that_came_back(tmp_path):
     assert "is finished" in run("train", "--resume", "two")
 
 
+def test_a_folder_of_an_odd_name_is_shown_by_it(train, tmp_path):
+    done = train("--out", "[red]a\x1b[31m", "--epochs", "1")
+    assert done.stdout.endswith("\nRun: [red]a\\x1b[31m\n")
+    again = concont("train", "--resume", tmp_path / "[red]a\x1b[31m")
+    assert "[red]a\\x1b[31m is finished" in again.stdout
+
+
 def test_the_default_folder_is_dated(train, tmp_path):
     assert train("--epochs", "1").returncode == 0
     (folder,) = (tmp_path / "runs").iterdir()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from concont.cli.app import console
 from concont.cli.data import data_app
 from concont.cli.display import percent
+from concont.cli.table import Column, print_table
 from concont.errors import UsageError, count, printable
 
 if TYPE_CHECKING:
@@ -199,15 +199,5 @@ def _print_agreement(agreement: "Agreement") -> None:
 
 
 def _print_table(title: str, names: tuple[str, ...], rows: list[Any]) -> None:
-    """A table of plain text: nothing in a name is taken for colours or other commands."""
-    from rich.table import Table
-    from rich.text import Text
-
-    if not rows:
-        return
-    table = Table(title=title, title_justify="left")
-    for k, name in enumerate(names):
-        table.add_column(name, justify="left" if k == 0 or name == "and" else "right")
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    console().print(table)
+    columns = [Column(name, k == 0 or name == "and") for k, name in enumerate(names)]
+    print_table(title, columns, rows)
