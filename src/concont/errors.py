@@ -2,9 +2,12 @@
 
 
 class ConcontError(Exception):
-    """Something failed; the message says what and how to mend it."""
+    """Something failed; the message says what and how to mend it, each argument a line."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.args))
 
 
 class UsageError(ConcontError):

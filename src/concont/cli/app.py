@@ -1,5 +1,6 @@
 """The command as a whole: its options, and how it ends."""
 
+import logging
 import os
 import sys
 from enum import StrEnum
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from concont.errors import ConcontError, Interrupted
+from concont.errors import ConcontError, Interrupted, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,17 +33,33 @@ class Device(StrEnum):
 def main() -> None:
     """Run the command; a mistake or a failure is one line on standard error and an exit code."""
     _let_threads_sleep()
+    if logging.lastResort is not None:  # what prints warnings where nobody asked for more
+        logging.lastResort.setFormatter(PlainFormatter())
     try:
         app()
     except Interrupted as error:
-        typer.echo(str(error), err=True)
+        tell(error, err=True)
         sys.exit(error.exit_code)
     except ConcontError as error:
-        typer.echo(f"error: {error}", err=True)
+        first, *more = error.args
+        tell(f"error: {first}", *more, err=True)
         sys.exit(error.exit_code)
     except OSError as error:
-        typer.echo(f"error: {error}", err=True)
+        tell(f"error: {error}", err=True)
         sys.exit(1)
+
+
+def tell(*lines: object, err: bool = False) -> None:
+    """Lines on standard output or standard error, whatever the names in them are."""
+    typer.echo("\n".join(map(printable, lines)), err=err)
+
+
+class PlainFormatter(logging.Formatter):
+    """A line without control characters, whatever is logged."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The message alone."""
+        return printable(record.getMessage())
 
 
 def _let_threads_sleep() -> None:
@@ -78,11 +95,3 @@ def console() -> "Console":
     from rich.console import Console
 
     return Console()
-
-
-def wide_console() -> "Console":
-    """For wide tables, which a file or a pipe has room for."""
-    wide = console()
-    if not wide.is_terminal:
-        wide.width = 200
-    return wide

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from concont.cli.app import tell
 from concont.cli.data import data_app
 
 # Folders of the cache that hold what can be made again; downloaded data lies beside them.
@@ -29,7 +30,7 @@ def cache(
         if clear and folder.is_dir():
             shutil.rmtree(folder)
         done = "removed" if clear else "kept"
-        typer.echo(f"{what}: {size / 1e9:.3f} GB {done} in {folder}")
+        tell(f"{what}: {size / 1e9:.3f} GB {done} in {folder}")
 
 
 def _measure(folder: Path) -> int:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from concont.cli.app import app, console
-from concont.errors import UsageError, printable
+from concont.cli.app import app, tell
+from concont.cli.table import Column, print_table
+from concont.errors import UsageError
 from concont.runs.output import refuse_output
 
 if TYPE_CHECKING:
@@ -50,16 +51,15 @@ def datasets(
 
 
 def _print_sources(where: Path, rows: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
-    table = Table(title=f"Named sources; looked for under {where}")
-    for column in ("name", "train", "test", "image", "classes", "found"):
-        table.add_column(column, justify="right" if column in ("train", "test") else "left")
+    texts = ("name", "found")
+    names = ("name", "train", "test", "image", "classes", "found")
+    cells = []
     for row in rows:
         shape = " x ".join(map(str, row["shape"]))
-        sizes = (f"{row['train']:,}", f"{row['test']:,}", shape, str(row["classes"]))
-        table.add_row(row["name"], *sizes, row["found"] or "no")
-    console().print(table)
+        sizes = (f"{row['train']:,}", f"{row['test']:,}", shape, row["classes"])
+        cells.append((row["name"], *sizes, row["found"] or "no"))
+    columns = [Column(name, name in texts) for name in names]
+    print_table(f"Named sources; looked for under {where}", columns, cells)
 
 
 @data_app.command()
@@ -111,10 +111,11 @@ def _data_settings(flags: dict[str, Any]) -> "Data":
 
 def _print_sets(sets: Any) -> None:
     kept = sets.candidates[sets.labeled]
-    typer.echo(
-        f"hash {sets.hash}\ndata {sets.data}\n"
+    tell(
+        f"hash {sets.hash}",
+        f"data {sets.data}",
         f"{len(kept)} of {len(sets.labeled)} rows keep a set, {sets.candidates.shape[1]} classes, "
-        f"{kept.sum(axis=1).mean():.3f} labels on average"
+        f"{kept.sum(axis=1).mean():.3f} labels on average",
     )
 
 
@@ -139,7 +140,7 @@ def views(
     data = load_data(settings)
     sheet = draw_contact_sheet(data.x_train, chosen, images, seed)
     write_whole(out, lambda temporary: sheet.save(temporary, "png", optimize=True))
-    typer.echo(printable(out))
+    tell(out)
 
 
 def _list_inputs(data: "Data") -> list[str | None]:

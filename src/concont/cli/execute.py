@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from concont.cli.app import console
+from concont.cli.app import console, tell
+from concont.cli.table import print_line
 from concont.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def resume_run(path: Path, method: str | None) -> None:
     folder.require("config.yaml")
     if folder.finished:
         summary = folder.read_summary()
-        typer.echo(f"{path} is finished: {_result(summary)}")
+        tell(f"{path} is finished: {_result(summary)}")
         return
     _execute(_announce(reopen_run(folder, method=method)))
 
@@ -92,7 +91,7 @@ def _announce(run: "PreparedRun", minutes: float | None = None) -> "PreparedRun"
     except KeyboardInterrupt:
         raise Interrupted("stopped before the first step") from None
     if line:
-        console().print(line, soft_wrap=True, highlight=False, markup=False)
+        tell(*line.splitlines())
     return run
 
 
@@ -110,7 +109,8 @@ def _execute(run: "PreparedRun") -> None:
         cure = f"; go on with: {command}" if begun else ""
         raise Interrupted(f"stopped{cure}") from None
     result = _result(run.folder.read_summary())
-    screen.print(f"{result}\nRun: {run.folder.path}", soft_wrap=True, highlight=False)
+    print_line(result, screen)
+    print_line(f"Run: {run.folder.path}", screen)
 
 
 def _result(summary: "Summary") -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from concont.cli.app import Device, app
-from concont.errors import ConcontError, printable
+from concont.cli.app import Device, app, tell
+from concont.errors import ConcontError
 from concont.runs.output import refuse_output
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _report_skipped(
 
     for result in results:
         if isinstance(result, Skipped):
-            typer.echo(f"skipped {printable(result.image)}: {result.reason}", err=True)
+            tell(f"skipped {result.image}: {result.reason}", err=True)
             skipped.append(result)
         else:
             yield result

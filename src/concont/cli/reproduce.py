@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from concont.cli.app import app
+from concont.cli.app import app, tell
 from concont.cli.results import FOLDER, Folder, show_cells, show_drawn
 from concont.cli.run_jobs import (
     DryRun,
@@ -92,7 +92,7 @@ def _draw(tables: "Sequence[str]", ledger: "Ledger", folder: Path) -> None:
     try:
         show_drawn(tables, ledger, folder, overwrite=True)
     except UsageError as error:  # the results are there all the same
-        typer.echo(f"not drawn: {error}", err=True)
+        tell(f"not drawn: {error}", err=True)
 
 
 def _split(text: str) -> list[str]:

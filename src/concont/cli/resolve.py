@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from concont.cli.app import Device, app, console
+from concont.cli.app import Device, app, tell
 from concont.cli.display import percent
-from concont.errors import UsageError, count, printable
+from concont.errors import UsageError, count
 from concont.runs.output import SUFFIXES, refuse_output
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ def resolve(
         typer.echo(json.dumps({"out": None if out is None else str(out)} | describe(found)))
         return
     for line in _tell(found):
-        console().print(line, soft_wrap=True, highlight=False, markup=False)
+        tell(line)
     if written is not None:
-        typer.echo(f"{printable(out)}: {count(written, 'row')}")
+        tell(f"{out}: {count(written, 'row')}")
 
 
 def read_problem(run: "Run", data: str | None, images: str | None) -> "Problem":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from concont.cli.app import tell
 from concont.errors import ConcontError, Interrupted, UsageError
 
 if TYPE_CHECKING:
@@ -99,10 +100,10 @@ def follow(left: "Sequence[Job]", outcomes: "Generator[Outcome, None, None]") ->
                 name = names.pop(outcome.key)
                 if outcome.record is None:
                     failed.append(outcome)
-                    typer.echo(f"failed: {name}: {outcome.failure}", err=True)
+                    tell(f"failed: {name}: {outcome.failure}", err=True)
                 else:
                     found = percent(outcome.record["accuracy_last"])
-                    typer.echo(f"{name}: {found}, {outcome.record['seconds']:.0f} s")
+                    tell(f"{name}: {found}, {outcome.record['seconds']:.0f} s")
     except KeyboardInterrupt:
         raise Interrupted("stopped; the same command goes on where it was") from None
     if names:
@@ -139,7 +140,7 @@ def _leave_out_without_data(jobs: "Sequence[Job]") -> "list[Job]":
         except UsageError as error:
             missing[job.settings.data.source] = str(error)
     for message in missing.values():
-        typer.echo(f"left out: {message}", err=True)
+        tell(f"left out: {message}", err=True)
     return kept
 
 
@@ -194,7 +195,7 @@ def _list(jobs: "Sequence[Job]", rates: "Rates") -> None:
     for job in jobs:
         time = estimate_seconds(job.settings, rates)
         took = "not timed yet" if time is None else f"{time / 60:.1f} min"
-        typer.echo(f"{job.key}  {took:>13}  {job.name}\n    recipe {_describe(job.settings)}")
+        tell(f"{job.key}  {took:>13}  {job.name}", f"    recipe {_describe(job.settings)}")
 
 
 def _describe(settings: "Settings") -> str:

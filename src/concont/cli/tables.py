@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from concont.cli.app import console
+from concont.cli.app import tell
 from concont.cli.data import data_app
 from concont.cli.display import percent
+from concont.cli.table import Column, print_table
 from concont.errors import UsageError, count, printable
 from concont.runs.output import SUFFIXES, refuse_output
 
@@ -115,8 +116,8 @@ def check(
         print_problems(report.kinds)
         hint = suggest_images(report.kinds, table, images)
         if hint:
-            typer.echo(hint)
-        typer.echo(_summarise(report))
+            tell(hint)
+        tell(_summarise(report))
     raise typer.Exit(1 if report.errors else 0)
 
 
@@ -152,7 +153,7 @@ def print_problems(kinds: "tuple[ProblemKind, ...]", err: bool = False) -> None:
     """A line a problem, and one a kind of which there are more."""
     for kind in kinds:
         for problem in kind.problems:
-            typer.echo(f"{kind.severity}: {problem}", err=err)
+            tell(f"{kind.severity}: {problem}", err=err)
         more = kind.count - len(kind.problems)
         if more:
             typer.echo(f"{kind.severity}: {more:,} more of this kind ({kind.kind})", err=err)
@@ -199,15 +200,5 @@ def _print_agreement(agreement: "Agreement") -> None:
 
 
 def _print_table(title: str, names: tuple[str, ...], rows: list[Any]) -> None:
-    """A table of plain text: nothing in a name is taken for colours or other commands."""
-    from rich.table import Table
-    from rich.text import Text
-
-    if not rows:
-        return
-    table = Table(title=title, title_justify="left")
-    for k, name in enumerate(names):
-        table.add_column(name, justify="left" if k == 0 or name == "and" else "right")
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    console().print(table)
+    columns = [Column(name, k == 0 or name == "and") for k, name in enumerate(names)]
+    print_table(title, columns, rows)

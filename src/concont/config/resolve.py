@@ -184,7 +184,7 @@ def read_settings(path: Path, code: str | None = None) -> Settings:
     try:
         settings = check(expand(dict(content)), code)
     except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(*(f"{path}: {line}" for line in error.args)) from None
     return replace(settings, data=_absolute(settings.data))
 
 

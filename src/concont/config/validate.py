@@ -39,7 +39,7 @@ def check_section(name: str, kind: type, values: Mapping[str, Any]) -> Any:
         return _adapter(kind).validate_json(json.dumps(values, default=str), strict=True)
     except ValidationError as error:
         found = groupby(error.errors(), lambda each: _path(name, values, each["loc"]))
-        raise UsageError("\n".join(_explain(path, *errors) for path, errors in found)) from None
+        raise UsageError(*(_explain(path, *errors) for path, errors in found)) from None
 
 
 def drop_retired(plain: Mapping[str, Any]) -> Plain:

@@ -42,7 +42,7 @@ def read_jobs(path: Path, root: str | None = None, method: str | None = None) ->
     try:
         jobs = list(make_jobs(parse(content), root, method))
     except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(*(f"{path}: {line}" for line in error.args)) from None
     return list({job.key: job for job in reversed(jobs)}.values())[::-1]  # of equals the first
 
 

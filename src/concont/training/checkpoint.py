@@ -36,5 +36,5 @@ def load(folder: RunFolder, device: torch.device) -> dict[str, Any] | None:
                 log.warning("going on from %s; not readable: %s", path.name, problem)
             return content
     if found:
-        raise ConcontError("no readable checkpoint:\n" + "\n".join(problems))
+        raise ConcontError("no readable checkpoint:", *problems)
     return None
