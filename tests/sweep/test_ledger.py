@@ -1,12 +1,14 @@
-"""The ledger takes a run once and forgets nothing."""
+"""The ledger takes a run once, and forgets it only when asked to, with a trace."""
 
+import json
+import re
 import sqlite3
 import subprocess
 import sys
 
 import pytest
 
-from concont.errors import DataError
+from concont.errors import DataError, UsageError
 from concont.paper.plan import cells_of
 from concont.sweep import ledger as module
 from concont.sweep.ledger import Ledger
@@ -38,6 +40,80 @@ def test_nothing_is_changed_or_removed(tmp_path, made_up):
     table.close()
 
 
+def test_what_is_forgotten_is_kept_beside_and_can_come_back(tmp_path, made_up):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    wrong, other = made_up(PART[0], accuracy=0.1), made_up(PART[1])
+    ledger.add([wrong, other])
+    assert Ledger(ledger.path).forget(key_of(wrong), "cut short") == wrong
+    assert ledger.records() == [other]
+    assert Ledger(ledger.path).keys() == {key_of(other)}
+    table = sqlite3.connect(ledger.path)
+    ((key, at, why, text),) = table.execute("SELECT * FROM forgotten")
+    assert (key, why, json.loads(text)) == (key_of(wrong), "cut short", wrong)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]+\+00:00", at)
+    for words in ("DELETE FROM forgotten", "UPDATE forgotten SET why = ''", "DELETE FROM results"):
+        with pytest.raises(sqlite3.DatabaseError, match="append-only"):
+            table.execute(words)
+    table.close()
+    right = made_up(PART[0], accuracy=0.9)
+    assert ledger.add([right]) == 1
+    assert ledger.records() == [other, right]
+    with pytest.raises(UsageError, match=r"no run \\x1b in .*ledger.sqlite"):
+        ledger.forget("\x1b")
+
+
+def test_a_ledger_of_the_first_version_learns_to_forget(tmp_path, made_up):
+    ledger, record = Ledger(tmp_path / "ledger.sqlite"), made_up(PART[0])
+    ledger.add([record])
+    table = sqlite3.connect(ledger.path)
+    table.executescript(
+        "DROP TRIGGER delete_only_forgotten; DROP TABLE forgotten; CREATE TRIGGER no_delete "
+        "BEFORE DELETE ON results BEGIN SELECT RAISE(ABORT, 'append-only'); END;"
+    )
+    table.close()
+    assert ledger.forget(key_of(record)) == record
+    assert ledger.records() == []
+
+
+def test_a_record_that_claims_anothers_hash_does_not_stand_in_its_place(tmp_path, made_up):
+    ledger, true = Ledger(tmp_path / "ledger.sqlite"), made_up(PART[0])
+    false = made_up(PART[1], settings={"train": {"speed": 7}})
+    false["settings_hash"] = true["settings_hash"]
+    assert ledger.add([false]) == 1
+    assert ledger.add([true]) == 1
+    assert ledger.keys() == {true["settings_hash"], f"?{true['settings_hash']}"}
+
+
+def test_a_row_of_an_earlier_version_under_such_a_hash_blocks_none(tmp_path, made_up):
+    ledger, true = Ledger(tmp_path / "ledger.sqlite"), made_up(PART[0])
+    ledger.add([made_up(PART[1], settings={"train": {"speed": 7}}, settings_hash="strange")])
+    table = sqlite3.connect(ledger.path)
+    table.executescript("DROP TRIGGER no_update")
+    table.execute("UPDATE results SET settings_hash = ?", [true["settings_hash"]])
+    table.commit()
+    table.close()
+    assert Ledger(ledger.path).add([true]) == 1
+    assert len(Ledger(ledger.path).records()) == 2
+
+
+@pytest.mark.parametrize("text", ["[" * 10**5, "{", "\x00"])
+def test_a_damaged_row_is_named(text, tmp_path, made_up):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.add([made_up(PART[0])])
+    table = sqlite3.connect(ledger.path)
+    table.executescript("DROP TRIGGER no_update")
+    table.execute("UPDATE results SET record = ?", [text])
+    table.commit()
+    table.close()
+    with pytest.raises(DataError, match="a row of the ledger is damaged"):
+        ledger.records()
+
+
+def test_a_number_that_no_row_holds_is_refused(tmp_path, made_up):
+    with pytest.raises(DataError, match="cannot be used"):
+        Ledger(tmp_path / "ledger.sqlite").add([made_up(PART[0], epochs=10**30)])
+
+
 def test_a_run_is_found_by_what_its_settings_mean_today(tmp_path, made_up):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     record = made_up(PART[0])
@@ -50,7 +126,7 @@ def test_a_run_is_found_by_what_its_settings_mean_today(tmp_path, made_up):
     assert ledger.records() == [record]
     strange = made_up(PART[1], settings={"train": {"speed": 7}}, settings_hash="strange")
     ledger.add([strange])
-    assert ledger.keys() == {key, "strange"}
+    assert ledger.keys() == {key, "?strange"}
 
 
 def test_a_row_is_hashed_once(tmp_path, made_up, monkeypatch):

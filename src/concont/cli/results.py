@@ -116,6 +116,28 @@ def merge(
     typer.echo(f"{added} added, {len(records) - added} known already")
 
 
+@group.command()
+def forget(
+    runs: Annotated[
+        list[str], typer.Argument(help="Hashes as `concont results` shows them.", metavar="HASH")
+    ],
+    why: Annotated[str, typer.Option(help="Kept beside the record.")] = "",
+    folder: Folder = FOLDER,
+) -> None:
+    """Take runs out of the results; their records are kept in the ledger as forgotten."""
+    from concont.cli.display import percent
+    from concont.sweep.folder import SweepFolder
+    from concont.sweep.ledger import Ledger
+
+    sweep = SweepFolder(folder)
+    for key in runs:
+        record = Ledger(sweep.ledger).forget(key, why)
+        found = percent(record["accuracy_last"])
+        tell(f"forgotten: {key}, {record['recipe']}, seed {record['seed']}, {found}")
+        if sweep.holds_result(key):
+            tell(f"{sweep.result(key)} still holds it, and the next sweep takes it up again")
+
+
 def show_cells(
     cells: "Sequence[Cell]",
     ledger: "Ledger",

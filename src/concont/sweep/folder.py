@@ -34,6 +34,10 @@ class SweepFolder:
         """The record of one job."""
         return self.results / f"{key}.json"
 
+    def holds_result(self, key: str) -> bool:
+        """Whether that record is there; a name that is no hash has none."""
+        return key.isalnum() and self.result(key).is_file()
+
     def settings(self, key: str) -> Path:
         """The settings that its process trains with."""
         return self.path / "runs" / f"{key}.yaml"

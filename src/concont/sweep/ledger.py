@@ -8,10 +8,12 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from concont.errors import DataError
+from concont.errors import DataError, UsageError, printable
+from concont.runs.json_text import parse_json
 from concont.sweep.record import Record, key_of
 
 SCHEMA = """
@@ -24,7 +26,18 @@ CREATE TABLE IF NOT EXISTS results (
 );
 CREATE TRIGGER IF NOT EXISTS no_update BEFORE UPDATE ON results
   BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON results
+CREATE TABLE IF NOT EXISTS forgotten (
+  settings_hash TEXT, at TEXT, why TEXT,
+  record TEXT NOT NULL  -- all of it, as it stood among the results
+);
+DROP TRIGGER IF EXISTS no_delete;  -- of the first version, which forgot nothing
+CREATE TRIGGER IF NOT EXISTS delete_only_forgotten BEFORE DELETE ON results
+  WHEN NOT EXISTS (SELECT 1 FROM forgotten
+                   WHERE settings_hash = OLD.settings_hash AND record = OLD.record)
+  BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER IF NOT EXISTS no_update_of_forgotten BEFORE UPDATE ON forgotten
+  BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER IF NOT EXISTS no_delete_of_forgotten BEFORE DELETE ON forgotten
   BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 """
 FILTERS = ("method", "recipe", "data", "seed", "epochs")
@@ -37,7 +50,10 @@ WAIT_SECONDS = 60.0  # seconds to wait for another process that writes
 
 
 class Ledger:
-    """Finished runs by the hash of their settings; what is in it stays as it is."""
+    """Finished runs by the hash of their settings; what is in it stays as it is.
+
+    What a user has forgotten is kept beside them, with when and why.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -56,9 +72,28 @@ class Ledger:
             self._read_keys(table)  # what is slow, before others have to wait
             table.execute("BEGIN IMMEDIATE")  # nobody adds between the look and the append
             present = self._read_keys(table)
-            rows = [_make_row(key, new[key]) for key in new if key not in present]
+            rows = [_make_row(self._name_row(key), new[key]) for key in new if key not in present]
             table.executemany(f"INSERT INTO results VALUES ({marks})", rows)
             return len(rows)
+
+    def forget(self, key: str, why: str = "") -> Record:
+        """Move the run of this hash to those that are forgotten; returns its record."""
+        if key not in self.keys():
+            raise UsageError(f"no run {printable(key)} in {printable(self.path)}")
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        with self._open() as table:
+            table.execute("BEGIN IMMEDIATE")
+            self._read_keys(table)
+            row = next(row for row, own in self._keys.items() if own == key)
+            (record,) = _select(table, "settings_hash = ?", [row])
+            table.execute(
+                "INSERT INTO forgotten SELECT settings_hash, ?, ?, record FROM results "
+                "WHERE settings_hash = ?",
+                (now, why, row),
+            )
+            table.execute("DELETE FROM results WHERE settings_hash = ?", [row])
+        del self._keys[row]
+        return record
 
     def records(self, **wanted: Any) -> list[Record]:
         """All that have these values, in the order in which they came."""
@@ -87,6 +122,10 @@ class Ledger:
                 self._keys[row] = key_of(record)
         return {self._keys[row] for row in stored}
 
+    def _name_row(self, key: str) -> str:
+        """What a new row is added under: its hash, unless an unreadable record took that name."""
+        return key if key not in self._keys else f"{key}-{len(self._keys)}"
+
     def _is_empty(self) -> bool:
         """Whether there is no file, or one that is about to be made."""
         return not self.path.is_file() or self.path.stat().st_size == 0
@@ -103,14 +142,14 @@ class Ledger:
                     yield table
             finally:
                 table.close()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, OverflowError) as error:
             raise DataError(f"{self.path} is no ledger, or cannot be used: {error}") from None
 
 
 def _select(table: sqlite3.Connection, where: str, values: Sequence[Any]) -> list[Record]:
     """In the order in which they came."""
     found = table.execute(f"SELECT record FROM results WHERE {where} ORDER BY rowid", values)
-    return [json.loads(text) for (text,) in found]
+    return [parse_json(text, "a row of the ledger") for (text,) in found]
 
 
 def _make_row(key: str, record: Record) -> list[Any]:

@@ -10,6 +10,7 @@ from concont.config.registry import is_reference
 from concont.config.resolve import check
 from concont.errors import ConcontError, DataError
 from concont.runs.folder import RunFolder
+from concont.runs.json_text import read_json
 from concont.runs.settings import DATA_PATHS, NAMED_SOURCES, Settings, code_name
 from concont.runs.summary import Summary
 from concont.types import Count, Share
@@ -76,10 +77,7 @@ def write(path: Path, record: Record) -> None:
 
 def read(path: Path) -> list[Record]:
     """The records of a file: one, or a list of them."""
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from None
+    content = read_json(path)
     records = content if isinstance(content, list) else [content]
     for record in records:
         check_record(record, path)
@@ -108,8 +106,8 @@ def settings_in(record: Record) -> Settings | None:
 def key_of(record: Record) -> str:
     """The hash by which this version knows the record's run."""
     settings = settings_in(record)
-    if settings is None:
-        return str(record["settings_hash"])
+    if settings is None:  # it may claim any hash, but must not stand in another run's place
+        return f"?{record['settings_hash']}"
     return settings.hash(record.get("data_digest"), record.get("sets_hash"))
 
 
