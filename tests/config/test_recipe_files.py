@@ -2,7 +2,8 @@
 
 import pytest
 
-from concont.config.recipe_files import read_recipe, read_rows, read_yaml, recipe_names, row_names
+from concont.config.recipe_files import read_recipe, read_rows, recipe_names, row_names
+from concont.config.yaml_text import read_yaml
 from concont.errors import UsageError
 
 

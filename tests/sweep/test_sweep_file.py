@@ -1,5 +1,7 @@
 """A sweep's file: every combination once, with complete settings; what is wrong in it is named."""
 
+import json
+
 import pytest
 import yaml
 
@@ -131,8 +133,8 @@ def test_a_file_that_is_not_there(tmp_path):
 
 def test_a_sweep_of_too_many_runs_is_refused_at_once(tmp_path):
     path = tmp_path / "grid.yaml"
-    values = list(range(1, 101))
+    values = [*range(1, 101)]
     axes = {f"views.strong.{name}": values for name in ("draws", "rotate", "shear", "translate")}
-    path.write_text(yaml.safe_dump({"axes": axes}))
+    path.write_text(json.dumps({"axes": axes}))
     with pytest.raises(UsageError, match=r"grid.yaml: it asks for 100,000,000 runs; the most are"):
         read_jobs(path)

@@ -1,36 +1,14 @@
 """What is written in YAML: recipes by name or file, what they extend, and the paper's rows."""
 
 import copy
-import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
-import yaml
-
+from concont.config.yaml_text import read_yaml, read_yaml_file
 from concont.errors import UsageError
 from concont.types import Plain
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML 1.2's numbers: `1e-3` is one, which PyYAML alone reads as text."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"),
-    list("-+.0123456789"),
-)
-
-
-def read_yaml(text: str, where: str) -> Any:
-    """Plain values from YAML text; `where` names it in an error."""
-    try:
-        return yaml.load(text, _Loader)
-    except (yaml.YAMLError, ValueError) as error:  # a date that is none is a ValueError
-        raise UsageError(f"{where} is not valid YAML: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -109,11 +87,7 @@ def _resolved(name: str) -> Path:
 
 
 def _read_file(name: str) -> Plain:
-    try:
-        text = Path(name).read_text("utf-8")
-    except UnicodeDecodeError:
-        raise UsageError(f"recipe {name} is not text in UTF-8") from None
-    content = read_yaml(text, f"recipe {name}")
+    content = read_yaml_file(Path(name), f"recipe {name}")
     if not isinstance(content, dict):
         raise UsageError(f"recipe {name} must hold sections such as 'train:', found none")
     return content

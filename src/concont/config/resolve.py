@@ -24,7 +24,6 @@ from concont.config.recipe_files import (
     Recipe,
     read_recipe,
     read_rows,
-    read_yaml,
     recipe_names,
     row_names,
 )
@@ -37,6 +36,7 @@ from concont.config.registry import (
     same_method,
 )
 from concont.config.validate import check_section, drop_retired, get_section, suggest
+from concont.config.yaml_text import DEEPEST, read_yaml, read_yaml_file
 from concont.data.own_data import OwnData, measure_data
 from concont.errors import UsageError
 from concont.nets.weights import identify_weights
@@ -77,7 +77,7 @@ def parse_assignments(assignments: Iterable[str]) -> Plain:
     for text in assignments:
         path, equals, value = text.partition("=")
         names = path.strip().split(".")
-        if not equals or len(names) < 2 or not all(names):
+        if not equals or not 2 <= len(names) <= DEEPEST or not all(names):
             raise UsageError(f"--set {text}: write it as section.key=value, e.g. train.epochs=5")
         inner = result
         for name in names[:-1]:
@@ -174,11 +174,7 @@ def read_settings(path: Path, code: str | None = None) -> Settings:
 
     Nothing else is laid on it: no recipe, whatever the file calls its own. code: as in `check`.
     """
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
-    content = read_yaml(text, str(path))
+    content = read_yaml_file(path, str(path))
     if not isinstance(content, Mapping) or not content:
         raise UsageError(f"{path} must hold sections such as 'train:', found none")
     try:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from concont.config.recipe_files import read_yaml
+from concont.config.yaml_text import read_yaml
 from concont.errors import UsageError
 from concont.sweep.job import Job
 from concont.sweep.launch_local import on_this_machine

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from concont.config.recipe_files import read_yaml
 from concont.config.registry import is_reference
 from concont.config.resolve import check
+from concont.config.yaml_text import read_yaml_file
 from concont.errors import ConcontError, DataError
 from concont.runs.folder import RunFolder
 from concont.runs.json_text import read_json
@@ -43,8 +43,8 @@ class RecordSchema(Summary):
 def of_run(folder: RunFolder) -> Record:
     """The record of a finished run; nothing in it names a path."""
     data = folder.read_json("data.json")
-    text = folder.require("config.yaml").read_text("utf-8")
-    settings: dict[str, Any] = read_yaml(text, str(folder / "config.yaml"))
+    path = folder.require("config.yaml")
+    settings: dict[str, Any] = read_yaml_file(path, str(path))
     lines = folder.metrics()
     kept = [line for line in lines if line["thresholds"] is not None]
     every = -(-len(kept) // MOMENTS) or 1

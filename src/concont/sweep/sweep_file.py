@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from concont.config.layers import expand, merge
-from concont.config.recipe_files import read_yaml
 from concont.config.resolve import resolve
+from concont.config.yaml_text import DEEPEST, read_yaml_file
 from concont.errors import UsageError
 from concont.sweep.job import Job
 
@@ -34,11 +34,7 @@ def read_jobs(path: Path, root: str | None = None, method: str | None = None) ->
     root: where named data lies, in place of what the file says. method: where the file names none;
     code of the user's own is run only if it is named here.
     """
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
-    content = read_yaml(text, str(path))
+    content = read_yaml_file(path, str(path))
     try:
         jobs = list(make_jobs(parse(content), root, method))
     except UsageError as error:
@@ -97,7 +93,7 @@ def _check_axes(axes: Any) -> None:
     if not isinstance(axes, Mapping) or not axes:
         raise UsageError("axes must hold settings with a list of values, as train.epochs: [3, 5]")
     for key, values in axes.items():
-        if key != "recipe" and "." not in str(key):
+        if key != "recipe" and not 1 <= str(key).count(".") < DEEPEST:
             raise UsageError(f"axes.{key}: write a setting as section.key, as method.threshold")
         if not isinstance(values, list) or not values:
             raise UsageError(f"axes.{key} is {_show(values)}; it must be a list of values")
