@@ -9,9 +9,8 @@ from concont.config.yaml_text import DEEPEST, LARGEST, MOST_VALUES, read_yaml, r
 from concont.errors import UsageError
 from concont.sweep.sweep_file import read_jobs
 
-LAUGHS = "a: &a [x, x]\n" + "".join(
-    f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abc", "bcd", strict=True)
-)
+PAIRS = zip("abc", "bcd", strict=True)
+LAUGHS = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in PAIRS)
 HOSTILE = {
     "billion laughs": (LAUGHS, "has an anchor"),
     "an anchor within itself": ("a: &a [*a]", "has an anchor"),

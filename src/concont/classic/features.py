@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from concont.cache import cache_folder
@@ -39,8 +40,14 @@ def compute_features(
 
 def _read_kept(path: Path, rows: int) -> NDArray[np.float32] | None:
     try:  # mapped, so that no more is taken up than the file has, whatever its header claims
-        kept: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, OverflowError):  # not there, or damaged: made again
+        kept: NDArray[np.float32] = npy.open_memmap(path, mode="r")
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        EOFError,
+        OverflowError,
+    ):  # not there, or damaged: made again
         return None
     fits = kept.shape == (rows, 512) and kept.dtype == np.float32
     return np.array(kept) if fits else None

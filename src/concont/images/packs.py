@@ -82,7 +82,7 @@ def name_part(folder: Path, form: Form, contents: Sequence[str]) -> Path:
 def open_pack(path: Path, form: Form) -> Pack | None:
     """A pack, mapped; None where there is none, or where it is damaged or cut short."""
     try:
-        pixels: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+        pixels: Any = npy.open_memmap(path, mode="r")
         if not isinstance(pixels, np.memmap) or pixels.dtype != np.uint8:
             return None
         end = pixels.offset + pixels.nbytes
@@ -91,7 +91,7 @@ def open_pack(path: Path, form: Form) -> Pack | None:
         with open(path, "rb") as file:
             file.seek(end)
             text = file.read().hex()
-    except (OSError, ValueError, EOFError):
+    except (OSError, ValueError, TypeError, EOFError, OverflowError):
         return None
     return Pack(pixels, [text[k : k + 2 * SUM] for k in range(0, len(text), 2 * SUM)])
 
