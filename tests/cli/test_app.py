@@ -62,3 +62,11 @@ def test_threads_that_wait_soon_sleep_unless_the_user_says_otherwise(given, foun
     with patch.dict(os.environ):
         _let_threads_sleep()
         assert (os.environ["OMP_WAIT_POLICY"], os.environ.get("GOMP_SPINCOUNT")) == found
+
+
+def test_an_error_shows_control_characters_and_keeps_its_lines(tmp_path):
+    refused = concont("evaluate", "\x1b[31mno[red]", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert refused.stderr == "error: \\x1b[31mno[red]: no such run folder\n"
+    words = ("--set", "train.epochs=0", "--set", "train.batch_size=0")
+    assert concont("train", "--data", "digits", *words, cwd=tmp_path).stderr.count("\n") == 2

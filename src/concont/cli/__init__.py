@@ -1,6 +1,7 @@
 """The `concont` command, a module a verb. What is slow to import waits until a verb needs it."""
 
 from concont.cli import (
+    add_votes,
     bench,
     cache,
     data,
@@ -17,6 +18,7 @@ from concont.cli import (
 from concont.cli.app import main
 
 __all__ = [
+    "add_votes",
     "bench",
     "cache",
     "data",

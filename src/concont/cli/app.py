@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from concont.errors import ConcontError, Interrupted
+from concont.errors import ConcontError, Interrupted, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,14 +35,19 @@ def main() -> None:
     try:
         app()
     except Interrupted as error:
-        typer.echo(str(error), err=True)
+        _tell(str(error))
         sys.exit(error.exit_code)
     except ConcontError as error:
-        typer.echo(f"error: {error}", err=True)
+        _tell(f"error: {error}")
         sys.exit(error.exit_code)
     except OSError as error:
-        typer.echo(f"error: {error}", err=True)
+        _tell(f"error: {error}")
         sys.exit(1)
+
+
+def _tell(message: str) -> None:
+    """To standard error, whatever the names in it are."""
+    typer.echo("\n".join(map(printable, message.split("\n"))), err=True)
 
 
 def _let_threads_sleep() -> None:
@@ -78,11 +83,3 @@ def console() -> "Console":
     from rich.console import Console
 
     return Console()
-
-
-def wide_console() -> "Console":
-    """For wide tables, which a file or a pipe has room for."""
-    wide = console()
-    if not wide.is_terminal:
-        wide.width = 200
-    return wide

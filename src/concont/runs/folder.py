@@ -30,11 +30,15 @@ def write_whole(path: Path, write: Callable[[Path], None], keep: Path | None = N
     """Let `write` make a file under a temporary name, sync it, rename it into place.
 
     The name is of this call alone, so that two processes may write one file: the last one stays.
-    What stood there before moves to `keep`, if given.
+    What stood there before moves to `keep`, if given. Who may read it follows the umask, even if
+    `write` puts a file of its own in place, as safetensors does, for the user alone to read.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
+        temporary.touch()
+        mode = temporary.stat().st_mode
         write(temporary)
+        temporary.chmod(mode)
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         if keep is not None:

@@ -49,6 +49,18 @@ def read_cells(path: Path, wanted: Collection[str] | None = None) -> Cells:
     return _drop_empty_rows(cells)
 
 
+def read_all(path: Path) -> tuple[Any, Rows]:
+    """Every column as it is stored, which in a CSV is text, and the row of each entry.
+
+    For files that `read_cells` has read without an error.
+    """
+    if path.suffix.lower() == ".parquet":
+        table = pa.parquet.read_table(path)
+        return table, np.arange(1, table.num_rows + 1)
+    cells = read_cells(path)
+    return pa.table(cells.columns), cells.rows
+
+
 def _read_parquet(path: Path, wanted: Collection[str] | None) -> Cells:
     try:
         names = tuple(pa.parquet.read_schema(path).names)

@@ -38,13 +38,13 @@ class NetworkRun:
     settings: Settings
     folder: RunFolder
     problem: Problem
-    moments: Moments
     data: TrainingSet
     order: Order
     test: TestSet | None
     state: TrainState
     resumed: bool = False
     step: Step | None = None  # where some were timed already
+    carried: int | None = None  # classes that a run which it starts from knows; None: there is none
 
     @property
     def epochs(self) -> int:
@@ -55,6 +55,13 @@ class NetworkRun:
     def total_steps(self) -> int:
         """Optimiser steps of the whole run."""
         return self.epochs * self.order.steps
+
+    @property
+    def moments(self) -> Moments:
+        """Mean and deviation of each channel that its networks normalise images by."""
+        online = self.state.nets.modules["online"]
+        mean, std = (online.get_buffer(name).flatten() for name in ("mean", "std"))
+        return mean, std
 
     @property
     def predictor(self) -> "NetworkPredictor":
