@@ -87,10 +87,10 @@ class Run:
         return {"on": on, **self.predictor.evaluate(inputs, truth)}
 
     def read_problem(self) -> Problem:
-        """What it learned from and is measured on, read again from its source."""
+        """What the run learned from and is measured on; refused if its data has changed since."""
         own = self.settings.data
         if not own.source:
-            raise UsageError("the run learned from arrays, which are not kept")
+            raise UsageError("the run learned from arrays, so its images cannot be read again")
         problem = make_problem(load_data(own), own)
         RunFolder(self.path).refuse_other_data(problem.digest, own.source)
         return problem
