@@ -73,6 +73,16 @@ def test_it_is_predicted_without_torch_as_the_run_is(folder, model):
             assert probs[0] == pytest.approx(probs[1], abs=1e-4)
 
 
+def test_eight_bits_stand_beside_floats(folder, tmp_path):
+    done = concont("export", "run", "-o", tmp_path / "int8.onnx", "--int8", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[1] == "calibrated on 90 training images; on 30 test images:"
+    assert re.fullmatch(r"  float 0\.\d\d MB, accuracy \d+\.\d\d %", lines[2])
+    assert re.fullmatch(r"  int8  0\.\d\d MB, accuracy \d+\.\d\d %", lines[3])
+    assert re.fullmatch(r"  the same label on \d+\.\d\d %", lines[4])
+
+
 def in_a_line(done, code, message):
     assert (done.returncode, done.stdout) == (code, "")
     (line,) = done.stderr.splitlines()

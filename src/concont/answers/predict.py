@@ -99,12 +99,13 @@ def rank_classes(labeler: Labeler, images: NDArray[np.uint8], top: int) -> list[
     """The `top` likeliest classes of each image (M, H, W, channels), the likeliest first."""
     if not labeler.gives_probabilities:
         return [((labeler.classes[k], None),) for k in labeler.predict(images)]
-    probs = labeler.predict_proba(images)  # (M, C)
-    order = np.argsort(-probs, axis=1, kind="stable")[:, :top]  # (M, top)
-    return [
-        tuple((labeler.classes[k], float(row[k])) for k in best)
-        for row, best in zip(probs, order, strict=True)
-    ]
+    return [rank(labeler.classes, row, top) for row in labeler.predict_proba(images)]
+
+
+def rank(classes: Sequence[str], probs: NDArray[np.float32], top: int) -> Top:
+    """The `top` likeliest classes of probabilities (C,), the likeliest first."""
+    order = np.argsort(-probs, kind="stable")[:top]
+    return tuple((classes[k], float(probs[k])) for k in order)
 
 
 def describe_top(top: Top) -> dict[str, Any]:

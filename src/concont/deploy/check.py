@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,10 +54,10 @@ def take_sample(run: Run, problem: Problem | None, size: int = IMAGES) -> Sample
     return Sample(spread(held, size), kind)
 
 
-def spread(images: NDArray[np.uint8] | RowsOf, size: int) -> NDArray[np.uint8]:
-    """So many images at equal distances, or all where there are fewer."""
-    rows = np.linspace(0, len(images) - 1, min(size, len(images))).round().astype(np.int64)
-    return np.ascontiguousarray(images[rows])
+def spread(rows: NDArray[Any] | RowsOf, size: int) -> NDArray[Any]:
+    """So many rows at equal distances, or all where there are fewer."""
+    chosen = np.linspace(0, len(rows) - 1, min(size, len(rows))).round().astype(np.int64)
+    return np.ascontiguousarray(rows[chosen])
 
 
 def compare(

@@ -93,7 +93,7 @@ def write_onnx(module: Deployed, description: Description, path: Path) -> None:
     """The graph and its weights as one ONNX file."""
     import onnx
 
-    with _quiet():
+    with quiet():
         program = torch.onnx.export(
             module,
             (_examples(description),),
@@ -123,19 +123,19 @@ def reopen_onnx(path: Path, module: Deployed) -> Compute:
 def write_torchscript(module: Deployed, description: Description, path: Path) -> None:
     """The traced module; its description is the extra file `concont.json`."""
     extra = {"concont.json": json.dumps(description.as_texts())}
-    with _quiet():
+    with quiet():
         traced = torch.jit.trace(module, _examples(description))  # type: ignore[no-untyped-call]
         torch.jit.save(traced, str(path), _extra_files=extra)
 
 
 def reopen_torchscript(path: Path, module: Deployed) -> Compute:
     """The file, run by PyTorch."""
-    with _quiet():
+    with quiet():
         loaded = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
 
     @torch.no_grad()
     def compute(images: NDArray[np.uint8]) -> list[NDArray[np.float32]]:
-        with _quiet():
+        with quiet():
             return [answer.numpy() for answer in loaded(torch.from_numpy(images))]
 
     return compute
@@ -165,6 +165,19 @@ FORMATS = {
 }
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """What the libraries tell their own developers is not for who exports a model."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
 def _examples(description: Description) -> Tensor:
     return torch.zeros((EXAMPLES, *description.shape), dtype=torch.uint8)
 
@@ -175,16 +188,3 @@ def _remove_traces(model: Any) -> None:
     parts = (graph.node, graph.input, graph.output, graph.initializer, graph.value_info)
     for each in (model, graph, *(item for part in parts for item in part)):
         del each.metadata_props[:]
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """What the libraries tell their own developers is not for who exports a model."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
