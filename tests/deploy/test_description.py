@@ -22,7 +22,7 @@ def test_what_is_missing_is_named(name):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("classes", value) for value in (["a"], "ab", [1, 2], {"a": 1}, None)),
+        *(("classes", value) for value in (["a"], "ab", [1, 2], {"a": 1}, None, ["a", "\ud800"])),
         *(("height", value) for value in (0, -3, 8.0, True, "8", 2**20)),
         *(("channels", value) for value in (2, "1", [1])),
         *(("fit", value) for value in ("squeeze", None, ["crop"])),

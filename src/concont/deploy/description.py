@@ -60,11 +60,12 @@ def read_description(texts: Mapping[str, str], where: str) -> Description:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    """Whether it is text that can be written: JSON may hold halves of letters."""
+    return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def _is_text_or_none(value: Any) -> bool:
-    return value is None or isinstance(value, str)
+    return value is None or _is_text(value)
 
 
 def _is_side(value: Any) -> bool:

@@ -58,6 +58,8 @@ class OnnxModel:
             raise DataError(f"the model cannot be run: {_first_line(error)}") from None
         if any(getattr(each, "shape", None) != wanted for each in found):
             raise DataError(f"the model does not answer with {wanted[1]} numbers for each image")
+        if not all(np.isfinite(each).all() for each in found):
+            raise DataError("the model answers with what is no number")
         return found
 
     def predict_proba(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
