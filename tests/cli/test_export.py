@@ -83,6 +83,22 @@ def test_eight_bits_stand_beside_floats(folder, tmp_path):
     assert re.fullmatch(r"  the same label on \d+\.\d\d %", lines[4])
 
 
+def test_a_card_lies_beside_the_file_unless_it_is_not_wanted(folder, tmp_path):
+    words = ("export", "run", "--format", "safetensors", "-o", tmp_path / "model")
+    done = concont(*words, "--no-card", cwd=folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert len(done.stdout.splitlines()) == 2
+    card = tmp_path / "MODEL_CARD.md"
+    done = concont(*words, "--overwrite", cwd=folder)
+    assert done.stdout.splitlines()[-1] == f"{card}: what it is, and its limits"
+    assert "written by concont export" in card.read_text()
+    card.write_text("mine")
+    (tmp_path / "model").unlink()
+    in_a_line(concont(*words, cwd=folder), 2, "MODEL_CARD.md is there and is not by this command")
+    assert card.read_text() == "mine"
+    assert not (tmp_path / "model").exists()
+
+
 def in_a_line(done, code, message):
     assert (done.returncode, done.stdout) == (code, "")
     (line,) = done.stderr.splitlines()

@@ -82,7 +82,7 @@ def describe_run(run: Run, licence: str | None) -> Description:
         normalisation=run.data["normalisation"],
         model=model,
         concont=version.__version__,
-        commit=commit if clean or commit is None else f"{commit}-dirty",
+        commit=commit if clean or commit is None else f"{commit}, modified",
         settings_hash=run.summary.settings_hash,
         data_digest=run.data["digest"],
         licence=licence,
