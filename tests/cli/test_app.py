@@ -58,6 +58,8 @@ def run_without(modules, *words):
         (["torch"], ["predict", ".", "x.png"], "predict needs torch: {}train]'"),
         (["numpy"], ["predict", ".", "x.png"], "predict needs numpy: {}predict]'"),
         (["onnxruntime"], ["predict", "x.onnx", __file__], "needs onnxruntime: {}predict]'"),
+        (["torch"], ["export", ".", "-o", "x"], "export needs torch: {}export]'"),
+        (["fastapi"], ["serve", __file__], "concont serve needs fastapi: {}serve]'"),
         (["pyarrow"], ["data", "check", "x.csv"], "data needs pyarrow: {}train]'"),
     ],
 )

@@ -22,15 +22,16 @@ app = typer.Typer(
 )
 
 
+TRAINING = (
+    *("torch", "torchvision", "sklearn", "scipy", "pyarrow", "pydantic", "yaml"),
+    *("safetensors", "tensorboard", "jinja2", "krippendorff", "numpy", "PIL"),
+)
 # By extra of the package: what is imported of it, the most telling first.
 EXTRAS = {
     "predict": ("onnxruntime", "numpy", "PIL"),
     "serve": ("fastapi", "uvicorn", "python_multipart", "onnxruntime", "numpy", "PIL"),
-    "train": (
-        *("torch", "torchvision", "sklearn", "scipy", "pyarrow", "pydantic", "yaml"),
-        *("safetensors", "tensorboard", "jinja2", "krippendorff", "numpy", "PIL"),
-    ),
-    "export": ("onnx", "onnxscript", "onnxruntime"),
+    "train": TRAINING,
+    "export": (*TRAINING, "onnx", "onnxscript", "onnxruntime"),
 }
 
 

@@ -78,6 +78,8 @@ def load_onnx(path: Path, device: str = "auto") -> OnnxModel:
     options = ort.SessionOptions()
     options.log_severity_level = SILENT
     options.intra_op_num_threads = count_cores()
+    # Threads that wait sleep: else they take the cores from what else runs there.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # A whole model is one file: what it names beside itself is not looked for anywhere.
     options.add_session_config_entry(
         "session.model_external_initializers_file_folder_path", os.devnull
