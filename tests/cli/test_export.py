@@ -11,6 +11,7 @@ from PIL import Image
 from torch import nn
 
 import concont as package
+from concont.cli import export as command
 from concont.deploy.onnx_model import load_onnx
 from exports import tiny_onnx, toy_arrays, train_toy, with_text
 from processes import ENVIRONMENT, concont
@@ -97,6 +98,12 @@ def test_a_card_lies_beside_the_file_unless_it_is_not_wanted(folder, tmp_path):
     in_a_line(concont(*words, cwd=folder), 2, "MODEL_CARD.md is there and is not by this command")
     assert card.read_text() == "mine"
     assert not (tmp_path / "model").exists()
+
+
+def test_many_images_are_announced(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(command, "MANY", 29)
+    command.export(folder / "run", tmp_path / "model", command.Form.SAFETENSORS)
+    assert capsys.readouterr().err == "measuring 30 images for the card; --no-card writes none\n"
 
 
 def in_a_line(done, code, message):

@@ -2,12 +2,17 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from concont.cli.app import app
 from concont.errors import printable
+
+if TYPE_CHECKING:
+    from concont.deploy.export import Exported
+
+MANY = 2000  # images that take more than a moment to measure
 
 
 class Form(StrEnum):
@@ -62,4 +67,13 @@ def export(
         typer.echo(describe_quantised(exported.quantised))
     typer.echo(f"{printable(out)}: {form.value}, {out.stat().st_size / 1e6:.2f} MB")
     if card:
+        _announce_figures(exported)
         typer.echo(f"{printable(write_card(trained, exported))}: what it is, and its limits")
+
+
+def _announce_figures(exported: "Exported") -> None:
+    """The card's figures may take minutes on a CPU."""
+    held = None if exported.problem is None else exported.problem.test_images
+    if held is not None and len(held) > MANY:
+        told = f"measuring {len(held):,} images for the card; --no-card writes none"
+        typer.echo(told, err=True)

@@ -58,10 +58,7 @@ class Format:
 
 def make_deployable(run: Run) -> Deployed:
     """A copy of the run's network, on the CPU and ready to predict."""
-    name = run.settings.method.name
-    if not isinstance(run.predictor, NetworkPredictor):
-        raise UsageError(f"{name} trains no network, so there is nothing to export")
-    network = copy.deepcopy(run.predictor.networks["online"]).cpu().eval()
+    network = copy.deepcopy(_find_network(run)).cpu().eval()
     # Else the order in memory would be written into the graph.
     return Deployed(network.to(memory_format=torch.contiguous_format)).eval()
 
@@ -70,9 +67,6 @@ def describe_run(run: Run, licence: str | None) -> Description:
     """What the file will say of itself; no path among it."""
     height, width, channels = run.shape
     commit, clean = version.commit()
-    model = run.settings.as_dict()["model"]
-    if run.settings.model.weights_file is not None:
-        model["weights"] = PurePath(run.settings.model.weights_file).name
     return Description(
         classes=run.classes,
         height=height,
@@ -80,7 +74,7 @@ def describe_run(run: Run, licence: str | None) -> Description:
         channels=channels,
         fit=run.fit,
         normalisation=run.data["normalisation"],
-        model=model,
+        model=_describe_network(run),
         concont=version.__version__,
         commit=commit if clean or commit is None else f"{commit}, modified",
         settings_hash=run.summary.settings_hash,
@@ -176,6 +170,23 @@ def quiet() -> Iterator[None]:
             yield
     finally:
         logging.disable(before)
+
+
+def _describe_network(run: Run) -> dict[str, Any]:
+    """Its settings, a file of weights without its folder; a user's own network has none."""
+    if getattr(_find_network(run), "foreign", False):
+        return {"name": "a network of the user's own"}
+    model: dict[str, Any] = run.settings.as_dict()["model"]
+    if run.settings.model.weights_file is not None:
+        model["weights"] = PurePath(run.settings.model.weights_file).name
+    return model
+
+
+def _find_network(run: Run) -> nn.Module:
+    if not isinstance(run.predictor, NetworkPredictor):
+        name = run.settings.method.name
+        raise UsageError(f"{name} trains no network, so there is nothing to export")
+    return run.predictor.networks["online"]
 
 
 def _examples(description: Description) -> Tensor:
