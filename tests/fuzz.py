@@ -28,6 +28,7 @@ from concont.errors import ConcontError
 SECONDS = 10  # of a case
 MEMORY = 2 * 2**30  # bytes beyond those that the imports take
 FIXED = 1  # the seed that never changes
+FINDINGS = 3  # exit code of a process that had some; one that died has another
 WORDS = (
     *(b"", b"\0", b"\xff" * 8, b"\n", b'"', b"'", b"[", b"]", b"{", b"}", b"|", b",", b":", b"-"),
     *(
@@ -208,10 +209,11 @@ def run_in_child(name, seed, cases):
         timeout=60 + cases * SECONDS,
         check=False,
     )
-    if done.returncode not in (0, 1):
+    if done.returncode not in (0, FINDINGS):
         last = [line for line in done.stderr.splitlines() if line.startswith("at ")][-1:]
-        print(done.stdout, done.stderr[-2000:] if not last else "", sep="\n")
-        print(f"FOUND {' '.join(last)[3:]}\nthe process died with {done.returncode}")
+        where = last[0][3:] if last else f"--reader {name}, before the first case"
+        print(done.stdout, done.stderr[-2000:], sep="\n")
+        print(f"FOUND {where}\nthe process died with {done.returncode}")
         return 1
     print(done.stdout, end="")
     return done.stdout.count("FOUND --seed")
@@ -229,7 +231,7 @@ def main():
     names = [given.reader] if given.reader else list(fuzz_readers.READERS)
     seed = FIXED if given.seed is None else given.seed
     if given.here or given.case is not None:
-        sys.exit(min(1, run_all(names, seed, given.cases, given.case)))
+        sys.exit(FINDINGS if run_all(names, seed, given.cases, given.case) else 0)
     own = random.SystemRandom().randrange(2, 10**9)
     runs = [(seed, given.cases)] + ([(own, given.cases // 4)] if given.seed is None else [])
     print(f"the seed of the random part: {own}" if given.seed is None else f"seed {seed}")

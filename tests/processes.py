@@ -26,7 +26,7 @@ WARM = multiprocessing.get_context("forkserver")
 WARM.set_forkserver_preload(
     [
         *("concont.cli", "concont.cli.demo_run", "concont.cli.display"),
-        *("concont.api", "concont.answers.predict"),
+        *("concont.api", "concont.answers.predict", "concont.deploy.export"),
         *("concont.sweep.schedule", "concont.paper.comparison", "concont.classic.sspl"),
         *("concont.classic.parm", "sklearn.datasets", "rich.table", "rich.progress"),
     ]

@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from enum import StrEnum
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,6 +21,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Train classifiers from candidate label sets and unlabelled images.",
 )
+
+
+TRAINING = (
+    *("torch", "torchvision", "sklearn", "scipy", "pyarrow", "pydantic", "yaml"),
+    *("safetensors", "tensorboard", "jinja2", "krippendorff", "numpy", "PIL"),
+)
+# By extra of the package: what is imported of it, the most telling first.
+EXTRAS = {
+    "predict": ("onnxruntime", "numpy", "PIL"),
+    "serve": ("fastapi", "uvicorn", "python_multipart", "onnxruntime", "numpy", "PIL"),
+    "train": TRAINING,
+    "export": (*TRAINING, "onnx", "onnxscript", "onnxruntime"),
+}
 
 
 class Device(StrEnum):
@@ -44,6 +58,9 @@ def main() -> None:
         first, *more = error.args
         tell(f"error: {first}", *more, err=True)
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        tell(f"error: {_name_extra(error)}", err=True)
+        sys.exit(1)
     except OSError as error:
         tell(f"error: {error}", err=True)
         sys.exit(1)
@@ -60,6 +77,17 @@ class PlainFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The message alone."""
         return printable(record.getMessage())
+
+
+def _name_extra(error: ModuleNotFoundError) -> str:
+    """What to install for a command that lacks a library; raised again if it is none of ours."""
+    command = sys.argv[1] if len(sys.argv) > 1 else ""
+    missing = (error.name or "").partition(".")[0]
+    for extra in (command, "train", *EXTRAS):
+        if missing in EXTRAS.get(extra, ()):
+            first = next(name for name in EXTRAS[extra] if name == missing or not find_spec(name))
+            return f"concont {command} needs {first}: pip install 'concont[{extra}]'"
+    raise error
 
 
 def _let_threads_sleep() -> None:

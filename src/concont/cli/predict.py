@@ -13,7 +13,7 @@ from concont.errors import ConcontError
 from concont.runs.output import refuse_output
 
 if TYPE_CHECKING:
-    from concont.answers.predict import Prediction, Skipped
+    from concont.answers.predict import Labeler, Prediction, Skipped
 
 ESCAPED = "backslashreplace"  # a file name that is no valid UTF-8 is written, not fatal
 
@@ -27,37 +27,50 @@ class Format(StrEnum):
 
 @app.command()
 def predict(
-    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    model: Annotated[
+        Path, typer.Argument(help="The folder of a finished run, or a file of `concont export`.")
+    ],
     images: Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")],
     top: Annotated[int, typer.Option(min=1, help="How many classes to name an image.")] = 1,
     form: Annotated[Format, typer.Option("--format", help="CSV or JSON lines.")] = Format.CSV,
     out: Annotated[
-        Path | None, typer.Option(help="The file to write; by default standard output.")
+        Path | None,
+        typer.Option("--out", "-o", help="The file to write; by default standard output."),
     ] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
 ) -> None:
-    """Label images with a finished run."""
+    """Label images with a finished run, or without PyTorch with an ONNX file made of one."""
     from concont.answers.predict import WRITERS, predict_files
-    from concont.api import load
     from concont.images.files import find_images
 
     if out is not None:
-        refuse_output(out, overwrite, _list_inputs(run, images))
+        refuse_output(out, overwrite, _list_inputs(model, images))
     found = find_images(images)
-    results = predict_files(load(run, device=device), found, top)
+    results = predict_files(_load_labeler(model, device), found, top)
     skipped: list[Skipped] = []
     _write(partial(WRITERS[form], _report_skipped(results, skipped), top=top), out)
     if skipped:
         raise ConcontError(f"{len(skipped)} of {len(found)} images could not be read")
 
 
-def _list_inputs(run: Path, images: list[Path]) -> Iterator[Path]:
+def _list_inputs(model: Path, images: list[Path]) -> Iterator[Path]:
     """All files that are read; listed only where one of them could be the output."""
     from concont.images.files import find_images
 
-    yield from run.iterdir() if run.is_dir() else [run]
+    yield from model.iterdir() if model.is_dir() else [model]
     yield from find_images(images)
+
+
+def _load_labeler(model: Path, device: Device) -> "Labeler":
+    """A run from its folder; a file is a model, whatever it is called."""
+    if model.is_file() or model.suffix == ".onnx":
+        from concont.deploy.onnx_model import load_onnx
+
+        return load_onnx(model, device)
+    from concont.api import load
+
+    return load(model, device=device)
 
 
 def _report_skipped(

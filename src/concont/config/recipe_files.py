@@ -10,6 +10,8 @@ from concont.config.yaml_text import read_yaml, read_yaml_file
 from concont.errors import UsageError
 from concont.types import Plain
 
+SUFFIXES = (".yaml", ".yml")
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -74,6 +76,9 @@ def _find(name: str, child: Recipe | None) -> str:
     path = Path(name)
     if child is not None and not child.shipped:
         path = Path(child.name).parent / path
+    if child is not None and path.is_file() and path.suffix not in SUFFIXES:
+        # Else a recipe from elsewhere could have any file read, and parts of it shown in an error.
+        raise UsageError(f"recipe {child.name} extends {name!r}; a file must end in .yaml or .yml")
     if path.is_file():
         return str(path)
     choice = f"neither a file nor one of {', '.join(recipe_names())}"

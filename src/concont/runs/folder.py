@@ -191,10 +191,13 @@ def _is_unfinished(path: Path) -> bool:
     return path.name.startswith(".") and path.name.endswith(".tmp")
 
 
+def is_name_of_a_part(name: str) -> bool:
+    """Whether a run writes a file of this name."""
+    return name in CONTENTS or name.startswith("events.out.tfevents")
+
+
 def _is_part_of_a_run(path: Path) -> bool:
-    """Whether a run writes files of this name."""
-    known = path.name in CONTENTS or path.name.startswith("events.out.tfevents")
-    return path.is_file() and (known or _is_unfinished(path))
+    return path.is_file() and (is_name_of_a_part(path.name) or _is_unfinished(path))
 
 
 def _write(path: Path, text: str) -> None:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from concont.errors import DataError, UsageError, count, printable
 from concont.runs.output import SUFFIXES
-from concont.tables.columns import find_joined, tidy, to_strings
-from concont.tables.spreadsheet import unescape_column, unescape_formula
+from concont.tables.columns import find_joined, tidy, to_strings, unescape_column
+from concont.tables.spreadsheet import unescape_formula
 
 DELIMITERS = ",;\t"  # a spreadsheet writes semicolons where the comma is the decimal mark
 BLOCK = 1 << 24  # bytes that are parsed at a time; a row must fit into one

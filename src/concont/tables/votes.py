@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from concont.errors import DataError, printable
 from concont.runs.folder import write_whole
-from concont.tables.columns import tidy, to_strings
+from concont.tables.columns import escape_column, tidy, to_strings
 from concont.tables.files import Cells, read_cells
 from concont.tables.listing import (
     describe_missing,
@@ -27,7 +27,7 @@ from concont.tables.listing import (
 )
 from concont.tables.problems import Problems, refuse_errors, suggest
 from concont.tables.sets import Integers, sort_classes
-from concont.tables.spreadsheet import escape_column, escape_formula
+from concont.tables.spreadsheet import escape_formula
 
 LONG = ("image", "annotator", "label")
 

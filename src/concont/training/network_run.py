@@ -132,6 +132,7 @@ class NetworkPredictor:
     classes: tuple[str, ...]
     shape: tuple[int, ...]  # (H, W, channels)
     networks: Mapping[str, nn.Module]  # "online" predicts; "key" is kept beside it, if any
+    gives_probabilities = True
 
     @classmethod
     def restore(
@@ -167,9 +168,6 @@ class NetworkPredictor:
         """Where the network lies."""
         mean: Tensor = self.networks["online"].get_buffer("mean")
         return mean.device
-
-    def require_probabilities(self) -> None:
-        """Every network gives them."""
 
     def predict_proba(self, inputs: ArrayLike) -> NDArray[np.float32]:
         """Class probabilities (M, C) of images."""

@@ -111,8 +111,7 @@ def _make_network(
     model, moments = settings.model, measure_channels(problem)
     if own is None:
         moments = find_moments(model, channels, moments)
-    given = begins and model.start is None
-    online = build(model, shape, n_classes, moments, seed, own, load_weights=given)
+    online = build(model, shape, n_classes, moments, seed, own, load_weights=begins)
     starts = begins and model.start is not None
     return online, start_from_run(online, model, problem) if starts else None
 
