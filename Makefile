@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long test-all quick lint types layers docs lock wheel clean
+.PHONY: demo test test-long test-all test-lowest quick fuzz lint types layers docs lock sbom wheel clean
 
 demo: $(READY)
 	$(BIN)/concont demo
@@ -17,6 +17,10 @@ test-long: $(READY)
 	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal -m long
 
 test-all: test test-long
+
+# Damaged and hostile files for every reader: fixed cases, and some of a seed that it prints.
+fuzz: $(READY)
+	PYTHONPATH=src:tests $(BIN)/python tests/fuzz.py
 
 quick: $(READY)
 	$(BIN)/pytest -m "not slow"

@@ -196,9 +196,10 @@ def limit_memory():
     resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, taken + MEMORY))
 
 
-def run_in_child(name, seed, cases):
+def run_in_child(seed, cases, *names):
     """The same in a process of its own, whose death is a finding; returns how many there were."""
-    words = [sys.executable, __file__, "--here", "--reader", name, "--seed", str(seed)]
+    words = [sys.executable, __file__, "--here", "--seed", str(seed)]
+    words += [word for name in names for word in ("--reader", name)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
         [*words, "--cases", str(cases)],
@@ -206,12 +207,12 @@ def run_in_child(name, seed, cases):
         text=True,
         errors="replace",
         env=environment,
-        timeout=60 + cases * SECONDS,
+        timeout=60 + cases * len(names) * SECONDS,
         check=False,
     )
     if done.returncode not in (0, FINDINGS):
         last = [line for line in done.stderr.splitlines() if line.startswith("at ")][-1:]
-        where = last[0][3:] if last else f"--reader {name}, before the first case"
+        where = last[0][3:] if last else f"{' '.join(names)}, before the first case"
         print(done.stdout, done.stderr[-2000:], sep="\n")
         print(f"FOUND {where}\nthe process died with {done.returncode}")
         return 1
@@ -222,13 +223,13 @@ def run_in_child(name, seed, cases):
 def main():
     """Fixed seeds first, then a seed of the moment, which is printed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reader", choices=list(fuzz_readers.READERS))
+    parser.add_argument("--reader", action="append", choices=list(fuzz_readers.READERS))
     parser.add_argument("--cases", type=int, default=600, help="of each reader and seed")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--case", type=int, help="this one alone, in this process")
     parser.add_argument("--here", action="store_true", help="in this process")
     given = parser.parse_args()
-    names = [given.reader] if given.reader else list(fuzz_readers.READERS)
+    names = given.reader or list(fuzz_readers.READERS)
     seed = FIXED if given.seed is None else given.seed
     if given.here or given.case is not None:
         sys.exit(FINDINGS if run_all(names, seed, given.cases, given.case) else 0)
@@ -238,7 +239,7 @@ def main():
     found, total, began = 0, 0, time.perf_counter()
     for each, cases in runs:
         for name in names:
-            found += run_in_child(name, each, cases)
+            found += run_in_child(each, cases, name)
             total += cases
     print(f"{total:,} cases, {found} findings, {time.perf_counter() - began:.0f} s")
     sys.exit(min(1, found))

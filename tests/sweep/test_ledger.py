@@ -81,7 +81,7 @@ def test_a_record_that_claims_anothers_hash_does_not_stand_in_its_place(tmp_path
     false["settings_hash"] = true["settings_hash"]
     assert ledger.add([false]) == 1
     assert ledger.add([true]) == 1
-    assert ledger.keys() == {true["settings_hash"], f"?{true['settings_hash']}"}
+    assert ledger.keys() == {true["settings_hash"], key_of(false)}
 
 
 def test_a_row_of_an_earlier_version_under_such_a_hash_blocks_none(tmp_path, made_up):
@@ -96,7 +96,7 @@ def test_a_row_of_an_earlier_version_under_such_a_hash_blocks_none(tmp_path, mad
     assert len(Ledger(ledger.path).records()) == 2
 
 
-@pytest.mark.parametrize("text", ["[" * 10**5, "{", "\x00"])
+@pytest.mark.parametrize("text", ["[" * 10**5, "{", "\x00", b"\xff"])
 def test_a_damaged_row_is_named(text, tmp_path, made_up):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.add([made_up(PART[0])])
@@ -126,7 +126,7 @@ def test_a_run_is_found_by_what_its_settings_mean_today(tmp_path, made_up):
     assert ledger.records() == [record]
     strange = made_up(PART[1], settings={"train": {"speed": 7}}, settings_hash="strange")
     ledger.add([strange])
-    assert ledger.keys() == {key, "?strange"}
+    assert ledger.keys() == {key, key_of(strange)}
 
 
 def test_a_row_is_hashed_once(tmp_path, made_up, monkeypatch):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from concont.errors import DataError, UsageError
-from concont.runs.json_text import parse_json, read_json
 from concont.runs.summary import Summary
 from concont.types import SECTIONS
 
@@ -126,7 +125,11 @@ class RunFolder:
 
     def read_json(self, name: str) -> Any:
         """What `write_json` wrote."""
-        return read_json(self.require(name))
+        path = self.require(name)
+        try:
+            return json.loads(path.read_text("utf-8"))
+        except ValueError as error:
+            raise DataError(f"{path} is damaged: {error}") from None
 
     def write_summary(self, summary: Summary) -> None:
         """Write `summary.json`, which marks the run as finished."""
@@ -169,7 +172,10 @@ class RunFolder:
         if not path.is_file():
             return []
         lines = path.read_text("utf-8").split("\n")[:-1]  # after the last newline: cut short
-        return [parse_json(line, str(path)) for line in lines if line]
+        try:
+            return [json.loads(line) for line in lines if line]
+        except ValueError as error:
+            raise DataError(f"{path} is damaged: {error}") from None
 
     def cut_metrics(self, step: int) -> None:
         """Forget the lines after a step, which a resumed run will write again."""

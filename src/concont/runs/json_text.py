@@ -21,11 +21,11 @@ def read_json(path: Path) -> Any:
     return parse_json(text, name)
 
 
-def parse_json(text: str, where: str) -> Any:
+def parse_json(text: Any, where: str) -> Any:
     """Plain values from JSON; where: names it in an error."""
     try:
         return json.loads(text)
     except RecursionError:
         raise DataError(f"{where} is damaged: it is nested too deep") from None
-    except ValueError as error:
+    except (ValueError, TypeError) as error:  # what stands in a damaged ledger may be no text
         raise DataError(f"{where} is damaged: {error}") from None
