@@ -75,5 +75,5 @@ def test_a_chain_that_leads_nowhere_is_refused_in_one_line(tmp_path, extended, m
 def test_a_recipe_extends_recipes_alone(tmp_path):
     (tmp_path / "secret.txt").write_text("password: 1")
     (tmp_path / "r.yaml").write_text("extends: secret.txt")
-    with pytest.raises(UsageError, match=r"a file must end in \.yaml or \.yml"):
+    with pytest.raises(UsageError, match=r"a file of settings must end in \.yaml or \.yml"):
         read_recipe(str(tmp_path / "r.yaml"))

@@ -138,3 +138,10 @@ def test_a_sweep_of_too_many_runs_is_refused_at_once(tmp_path):
     path.write_text(json.dumps({"axes": axes}))
     with pytest.raises(UsageError, match=r"grid.yaml: it asks for 100,000,000 runs; the most are"):
         read_jobs(path)
+
+
+def test_a_sweep_names_recipes_alone(tmp_path):
+    (tmp_path / "secret.txt").write_text("password: 1")
+    (tmp_path / "s.yaml").write_text(f"base: {{recipe: {tmp_path / 'secret.txt'}}}")
+    with pytest.raises(UsageError, match=r"a file of settings must end in \.yaml or \.yml"):
+        read_jobs(tmp_path / "s.yaml")

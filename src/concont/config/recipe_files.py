@@ -76,15 +76,24 @@ def _find(name: str, child: Recipe | None) -> str:
     path = Path(name)
     if child is not None and not child.shipped:
         path = Path(child.name).parent / path
-    if child is not None and path.is_file() and path.suffix not in SUFFIXES:
-        # Else a recipe from elsewhere could have any file read, and parts of it shown in an error.
-        raise UsageError(f"recipe {child.name} extends {name!r}; a file must end in .yaml or .yml")
+    if child is not None:
+        refuse_other_files(path, f"recipe {child.name} extends")
     if path.is_file():
         return str(path)
     choice = f"neither a file nor one of {', '.join(recipe_names())}"
     if child is not None:
         raise UsageError(f"recipe {child.name} extends {name!r}, which is {choice}")
     raise UsageError(f"no recipe {name!r}: {choice}, nor a row: {', '.join(row_names())}")
+
+
+def refuse_other_files(name: str | Path, who: str) -> None:
+    """A file that another file names as a recipe: else that one could have any file read.
+
+    Parts of it would then be shown in an error.
+    """
+    path = Path(name)
+    if path.suffix not in SUFFIXES and path.is_file():
+        raise UsageError(f"{who} {path}; a file of settings must end in .yaml or .yml")
 
 
 def _resolved(name: str) -> Path:

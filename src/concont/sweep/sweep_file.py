@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from concont.config.layers import expand, merge
+from concont.config.recipe_files import refuse_other_files
 from concont.config.resolve import resolve
 from concont.config.yaml_text import DEEPEST, read_yaml_file
 from concont.errors import UsageError
@@ -78,6 +79,8 @@ def make_jobs(
         recipe = plain.pop("recipe", None)
         if not isinstance(recipe, str | None):
             raise UsageError(f"recipe is {_show(recipe)}; it must be a name or a file")
+        if recipe is not None:
+            refuse_other_files(recipe, "the sweep names")
         settings = resolve(plain, recipe, code=method)
         varied = [f"{key}={_show(point[key])}" for key in sweep.axes]
         words = [run.get("name") or settings.recipe, *varied, f"seed {settings.train.seed}"]
