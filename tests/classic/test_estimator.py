@@ -105,7 +105,7 @@ REFUSED = {
     "no whole labels": (np.linspace(0, 1, 6), "Unknown label type"),
     "none": (None, "requires y to be passed"),
     "ragged": ([[0, 1], [1], [0], [2], [0], [1]], "inhomogeneous"),
-    "three axes": (np.ones((6, 3, 2)), "dim <= 2 is required"),
+    "three axes": (np.ones((6, 3, 2)), "dim( 3. None expected)? <= 2"),
 }
 
 

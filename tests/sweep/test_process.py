@@ -49,7 +49,7 @@ def test_a_job_is_done_once_and_leaves_a_record(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("{", "cannot be read"), ("[]", "is not the record"), ("other", "is not the record")],
+    [("{", "is damaged"), ("[]", "is not the record"), ("other", "is not the record")],
 )
 def test_a_result_that_is_not_the_jobs_is_told(tmp_path, made_up, content, message):
     path = SweepFolder(tmp_path).result(JOB.key)

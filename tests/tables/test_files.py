@@ -173,3 +173,15 @@ def test_the_apostrophe_before_a_formula_is_no_part_of_a_csv_cell(csv):
 def test_a_cell_of_parquet_is_what_it_is(tmp_path):
     pq.write_table(pa.table({"image": ["'=a.png"]}), tmp_path / "t.parquet")
     assert read(tmp_path / "t.parquet")[0] == {"image": ["'=a.png"]}
+
+
+def test_text_that_is_no_utf8_is_refused_in_parquet(tmp_path):
+    """Found by `make fuzz`: Parquet's text is taken at its word unless it is looked at."""
+    path, text = tmp_path / "t.parquet", pa.array([b"caf\xe9.png"], pa.binary()).view(pa.string())
+    pa.parquet.write_table(pa.table({"image": text}), path)
+    with pytest.raises(DataError, match=r"t\.parquet: cannot be read as Parquet"):
+        read_cells(path)
+    pa.parquet.write_table(pa.table({"image_name": ["a.png"]}), path, compression="none")
+    path.write_bytes(path.read_bytes().replace(b"image_name", b"image\xff\xfename"[:10]))
+    with pytest.raises(DataError, match=r"t\.parquet: cannot be read as Parquet"):
+        read_cells(path)

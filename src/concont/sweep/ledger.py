@@ -142,7 +142,7 @@ class Ledger:
                     yield table
             finally:
                 table.close()
-        except (sqlite3.DatabaseError, OverflowError) as error:
+        except (sqlite3.DatabaseError, OverflowError, UnicodeDecodeError) as error:
             raise DataError(f"{self.path} is no ledger, or cannot be used: {error}") from None
 
 

@@ -67,7 +67,8 @@ def _read_parquet(path: Path, wanted: Collection[str] | None) -> Cells:
         _refuse_repeated(path, names)
         chosen = [name for name in names if wanted is None or name in wanted]
         table = pa.parquet.read_table(path, columns=chosen)
-    except (pa.ArrowException, OSError, NotImplementedError) as error:
+        table.validate(full=True)  # as text may be declared what is no UTF-8
+    except (pa.ArrowException, OSError, NotImplementedError, UnicodeDecodeError) as error:
         raise DataError(f"{printable(path)}: cannot be read as Parquet ({_first(error)})") from None
     columns: dict[str, Any] = {}
     joined: dict[int, str] = {}
