@@ -7,11 +7,13 @@ from concont.cli import (
     demo,
     evaluate,
     predict,
+    report,
     reproduce,
     results,
     sweep,
     tables,
     train,
+    watch,
 )
 from concont.cli.app import main
 
@@ -23,9 +25,11 @@ __all__ = [
     "evaluate",
     "main",
     "predict",
+    "report",
     "reproduce",
     "results",
     "sweep",
     "tables",
     "train",
+    "watch",
 ]
