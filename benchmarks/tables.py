@@ -3,7 +3,7 @@
 python benchmarks/tables.py
 
 A table stands between `<!-- table NAME -->` and `<!-- end -->`; NAME is a function of
-tables_accuracy.py, tables_recipe.py or tables_speed.py, which read benchmarks/results/.
+one of the tables_*.py, which read benchmarks/results/.
 tests/test_figures.py asks that every page is what this would write.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import tables_accuracy  # noqa: F401  (they list their tables)
+import tables_answers  # noqa: F401
 import tables_recipe  # noqa: F401
 import tables_speed  # noqa: F401
 from tables_common import ROOT, TABLES, Rows

@@ -10,6 +10,7 @@ from concont.version import __version__
 
 if TYPE_CHECKING:
     from concont import classic
+    from concont.answers.resolution import resolve
     from concont.api import Run, load, train
     from concont.classic.parm import PARMClassifier
     from concont.classic.sspl import SSPLClassifier
@@ -26,6 +27,7 @@ _WHERE = {
     "contrast_masks": "core.contrast",
     "contrastive_loss": "core.losses",
     "load": "api",
+    "resolve": "answers.resolution",
     "partial_confidence": "core.controller",
     "partial_cross_entropy": "core.losses",
     "train": "api",
@@ -43,6 +45,7 @@ __all__ = [
     "load",
     "partial_confidence",
     "partial_cross_entropy",
+    "resolve",
     "train",
 ]
 

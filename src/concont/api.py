@@ -69,13 +69,17 @@ class Run:
             raise DataError("there is no test set to measure on")
         return {"on": on, **self.predictor.evaluate(inputs, truth)}
 
-    def read_problem(self) -> Problem:
-        """What the run learned from and is measured on; refused if its data has changed since."""
+    def read_problem(self, source: str | None = None, images: str | None = None) -> Problem:
+        """What the run learned from and is measured on; refused if it is other data now.
+
+        source, images: where the data and a table's images lie now, if not where they lay.
+        """
         own = self.settings.data
-        if not own.source:
+        there = replace(own, source=source or own.source, images=images or own.images)
+        if not there.source:
             raise UsageError("the run learned from arrays, so its images cannot be read again")
-        problem = make_problem(load_data(own), own)
-        RunFolder(self.path).refuse_other_data(problem.digest, own.source)
+        problem = make_problem(load_data(there), own)
+        RunFolder(self.path).refuse_other_data(problem.digest, there.source)
         return problem
 
     def _read_test_set(

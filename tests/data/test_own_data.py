@@ -1,6 +1,7 @@
 """Data of a user's own: looked at before it is loaded, and loaded."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,9 +60,13 @@ def test_a_table_becomes_pixels_sets_and_a_test_set(table):
     assert data.y_train.tolist() == [-1, 1, -1, -1]
     assert data.y_test.tolist() == [1, 0]
     assert data.fit == "pad"
+    assert data.names == ("0.png", "1.png", "2.png", "3.png")
     problem = make_problem(data, resolve({}, "paper").data)
     assert problem.n_partial == 3
     assert (problem.evaluated_on, problem.fit) == ("test", "pad")
+    assert problem.names == data.names
+    some = make_problem(data, replace(resolve({}, "paper").data, unlabeled=False))
+    assert some.names == ("0.png", "1.png", "3.png")
 
 
 def test_the_identity_of_the_data_is_its_content_wherever_it_lies(table, tmp_path):

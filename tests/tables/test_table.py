@@ -72,6 +72,15 @@ def test_unlabelled_images_lie_in_a_folder_of_their_own(table, tmp_path):
     assert found.paths()[6] == str(tmp_path / "more" / "x.png") == found.describe_row(6)
 
 
+def test_images_are_called_as_a_row_of_the_table_would_name_them(tmp_path):
+    table = make_table(tmp_path / "photos", n=2)
+    for folder in (tmp_path / "photos" / "more", tmp_path / "elsewhere"):
+        make_images(folder, ["x.png"], start=9)
+        found = read_images_table(table, unlabeled=folder)
+        name = "more/x.png" if folder.name == "more" else str(folder / "x.png")  # outside: in full
+        assert found.names(np.array([2, 0])) == [name, "0.png"]
+
+
 def test_an_imagefolder_of_classes(tmp_path):
     make_images(tmp_path, ["train/cat/a.png", "train/dog/b.png", "test/dog/c.png"])
     found = read_images_table(tmp_path)

@@ -5,8 +5,15 @@ from torch import nn
 
 from concont.data.problem import make_problem
 from concont.data.sources import from_arrays
-from concont.runs.settings import Data
-from concont.training.evaluate import AT_ONCE, TestSet, accuracy, predict_proba
+from concont.nets.network import build
+from concont.runs.settings import Data, Model
+from concont.training.evaluate import (
+    AT_ONCE,
+    TestSet,
+    accuracy,
+    predict_proba,
+    predict_with_features,
+)
 
 
 class FirstPixel(nn.Module):
@@ -39,6 +46,18 @@ def test_probabilities_are_those_of_the_evaluated_network():
     found = predict_proba(network, images)
     assert torch.allclose(found, network.eval()(images.float() / 255).softmax(dim=1))
     assert norm.running_mean.item() == 0.5  # looking changed nothing
+
+
+def test_scores_and_features_are_those_of_one_pass(toy_arrays):
+    ones = torch.ones(1)
+    settings = Model(name="small", width=4, hidden=8, embedding=8)
+    network = build(settings, (1, 8, 8), 3, (ones / 2, ones / 4), seed=1)
+    images = torch.randint(0, 256, (AT_ONCE + 5, 1, 8, 8), dtype=torch.uint8)
+    scores, features = predict_with_features(network, images)
+    assert network.training
+    assert scores.shape == (len(images), 3)
+    assert torch.allclose(network.eval().logits(features), scores, atol=1e-5)
+    assert torch.allclose(predict_proba(network, images), scores.softmax(dim=1), atol=1e-5)
 
 
 def test_a_problem_without_a_test_set(toy_arrays):

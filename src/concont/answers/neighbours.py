@@ -15,10 +15,10 @@ def to_unit_rows(features: Floats) -> Floats:
     return rows
 
 
-def measure_disagreement(features: Floats, labels: NDArray[np.int64]) -> Floats:
-    """The share (N,) of each image's nearest other images that have another label.
+def count_neighbours(features: Floats, labels: NDArray[np.int64], n_classes: int) -> Floats:
+    """Of each image's nearest other images, the share (N, C) that was resolved to each class.
 
-    features (N, D): unit rows; labels (N,): as resolved.
+    features (N, D): unit rows; labels (N,): as resolved. All zeros where there is no other image.
     """
     from sklearn.neighbors import NearestNeighbors
 
@@ -27,12 +27,13 @@ def measure_disagreement(features: Floats, labels: NDArray[np.int64]) -> Floats:
         chosen = np.random.RandomState(0).choice(len(compared), MOST_COMPARED, replace=False)
         compared = np.sort(chosen)
     k = min(NEIGHBOURS, len(compared) - 1)
+    shares = np.zeros((len(labels), n_classes), np.float32)  # (N, C)
     if k < 1:
-        return np.zeros(len(labels), np.float32)
+        return shares
     index = NearestNeighbors(n_neighbors=k + 1, algorithm="brute").fit(features[compared])
     near = compared[index.kneighbors(features, return_distance=False)]  # (N, k + 1)
     others = near != np.arange(len(labels))[:, None]
     others[others.all(axis=1), -1] = False  # the image itself is not among them: drop the farthest
-    differ = (labels[near] != labels[:, None]) & others
-    share: Floats = (differ.sum(axis=1) / k).astype(np.float32)
-    return share
+    row, place = np.nonzero(others)
+    np.add.at(shares, (row, labels[near[row, place]]), 1 / k)
+    return shares

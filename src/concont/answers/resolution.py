@@ -10,7 +10,7 @@ from scipy.special import softmax
 from torch import Tensor
 
 from concont.answers.calibration import Calibration, fit_calibration
-from concont.answers.neighbours import measure_disagreement, to_unit_rows
+from concont.answers.neighbours import count_neighbours, to_unit_rows
 from concont.answers.review import rank_for_review
 from concont.api import Run
 from concont.core.controller import partial_confidence
@@ -96,7 +96,38 @@ def choose_labels(probs: Floats, candidates: Booleans, overrules: float = OVERRU
 def resolve(run: Run, problem: Problem | None = None) -> Resolution:
     """The label of each of a run's training images, from its network, their sets, its thresholds.
 
-    problem: what the run learned from, where that has been read already.
+    The label is the likeliest of the image's candidates, unless the network is nearly certain of a
+    class outside of the set: such a set is overruled. Where the run held images out, probabilities
+    are calibrated on them [2]_; p-scores are those of the run [1]_.
+
+    Parameters
+    ----------
+    run : Run
+        A finished run of a method that gives probabilities.
+    problem : Problem, optional
+        What the run learned from, `run.read_problem()`, where that has been read already.
+
+    Returns
+    -------
+    Resolution
+        Arrays with a row an image: `label`, `probability`, `outside`, `score`, `confident`,
+        `overruled`, `review` and more. `review` 1 is the image to look at first.
+
+    References
+    ----------
+    .. [1] "Controller-Guided Partial Label Consistency Regularization with Unlabeled Data",
+       AAAI 2024, https://doi.org/10.1609/aaai.v38i14.29484
+    .. [2] "On Calibration of Modern Neural Networks", ICML 2017,
+       https://proceedings.mlr.press/v70/guo17a.html
+
+    Examples
+    --------
+    >>> import concont
+    >>> config = {"recipe": "digits", "train": {"epochs": 1, "device": "cpu"}}
+    >>> config["data"] = {"source": "digits"}
+    >>> found = concont.resolve(concont.train(config, out="third"))
+    >>> len(found), found.candidates.shape
+    (1437, (1437, 10))
     """
     run.predictor.require_probabilities()
     problem = run.read_problem() if problem is None else problem
@@ -106,7 +137,7 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
     probs = softmax(scores / temperature, axis=1)
     choice = choose_labels(probs, problem.candidates)
     unit = to_unit_rows(features)
-    disagreement = measure_disagreement(unit, choice.label)
+    neighbours = count_neighbours(unit, choice.label, len(problem.classes))
     score, confident = _judge(run, softmax(scores, axis=1), problem.candidates)
     return Resolution(
         images=problem.names or tuple(map(str, problem.rows.tolist())),
@@ -119,8 +150,8 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
         score=score,
         confident=confident,
         overruled=choice.overruled,
-        disagreement=disagreement,
-        review=rank_for_review(probs[np.arange(len(probs)), choice.label], disagreement),
+        disagreement=1 - neighbours[np.arange(len(probs)), choice.label],
+        review=rank_for_review(probs, neighbours, problem.candidates, choice.label),
         features=unit,
         truth=problem.truth,
         calibration=calibration,

@@ -5,18 +5,25 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
+MISSED = 0.01  # of the sets that three votes make, about
 POOL = 10  # times as many images as are asked for are considered, those to be looked at first
 
 
-def rank_for_review(probability: Floats, disagreement: Floats) -> Integers:
+def rank_for_review(
+    probs: Floats, neighbours: Floats, candidates: NDArray[np.bool_], label: Integers
+) -> Integers:
     """The place (N,) of each image in the list of those to look at, from 1: the most doubtful.
 
-    The doubt in an image's label is 1 - p + d. p (N,) is the network's probability of the label
-    among all classes: it is low where another candidate comes close, which lowers the p-score,
-    and where the network's own prediction lies outside the set. d (N,) is the share of its
-    neighbours that were resolved otherwise.
+    The evidence for a class is the mean of its probability (N, C) and of its share among the
+    neighbours (N, C). By Bayes' rule, with a set that misses the truth with chance `MISSED`, the
+    doubt in a label is 1 minus its part of all evidence, where that for classes outside the set
+    weighs `MISSED`. So another candidate that comes close, a prediction outside the set and
+    neighbours that were resolved otherwise bring an image to the front.
     """
-    doubt = 1 - probability + disagreement
+    weight = np.where(candidates, 1.0, MISSED)  # (N, C)
+    evidence = (probs + neighbours) / 2 * weight
+    rows = np.arange(len(label))
+    doubt = 1 - evidence[rows, label] / evidence.sum(axis=1)
     ranks = np.empty(len(doubt), np.int64)
     ranks[np.argsort(-doubt, kind="stable")] = np.arange(1, len(doubt) + 1)
     return ranks

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from concont.cli.app import app, console
+from concont.errors import UsageError
 
 
 @app.command()
@@ -18,6 +19,9 @@ def demo(
         bool,
         typer.Option("--votes", help="From image files and votes to predictions, step by step."),
     ] = False,
+    files: Annotated[
+        bool, typer.Option("--files", help="With --votes: make the image files and votes alone.")
+    ] = False,
 ) -> None:
     """ConCont on scikit-learn's digits beside two ways without unlabelled images; two minutes.
 
@@ -27,12 +31,18 @@ def demo(
     from concont.runs.folder import RunFolder
     from concont.signals import stop_requests
 
+    if files and not votes:
+        raise UsageError("--files goes with --votes")
     folder = RunFolder(out) if out else RunFolder.dated("demo")
     folder.refuse_if_used("choose another --out")
     if votes:
-        from concont.cli.demo_votes import walk
+        from concont.cli.demo_votes import introduce, make_folder, walk
 
-        walk(seed, folder.path, console())
+        if files:
+            make_folder(seed, folder.path)
+            introduce(folder.path, console())
+        else:
+            walk(seed, folder.path, console())
         return
     from concont.cli.demo_run import compare_systems
 

@@ -23,11 +23,7 @@ ALIKE = {0: 6, 1: 7, 2: 3, 3: 8, 4: 9, 5: 6, 6: 5, 7: 1, 8: 3, 9: 4}
 def walk(seed: int, out: Path, console: Console) -> float:
     """Make the folder, run each command as a user would; the share of new images it gets right."""
     truth = make_folder(seed, out)
-    _say(
-        console,
-        f"{out}: photos/ has {N_VOTED} digits that three annotators voted on (votes.csv) and more "
-        "that nobody did; new/ has digits to try the classifier on.",
-    )
+    introduce(out, console)
     for command in (each.replace("SEED", str(seed)) for each in COMMANDS):
         _say(console, f"\n$ concont {command}")
         _run(command, out)
@@ -42,11 +38,22 @@ def walk(seed: int, out: Path, console: Console) -> float:
     return right
 
 
+def introduce(out: Path, console: Console) -> None:
+    """Say what is in the folder."""
+    _say(
+        console,
+        f"{out}: photos/ has {N_VOTED} digits that three annotators voted on (votes.csv) and more "
+        "that nobody did; new/ has digits to try the classifier on.",
+    )
+
+
 COMMANDS = (
     "data from-votes votes.csv --images photos -o table.csv",
     "data check table.csv --images photos",
     # A mirrored digit is another one, or none.
     "train --data table.csv --images photos --seed SEED --set views.flip=false --out run",
+    "resolve run --out labels.csv",
+    "report run --out report.html",
     "predict run new --out predictions.csv",
 )
 

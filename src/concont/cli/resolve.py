@@ -1,0 +1,153 @@
+"""`concont resolve`."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from concont.cli.app import Device, app, console
+from concont.cli.display import percent
+from concont.errors import UsageError, count, printable
+from concont.runs.output import refuse_output
+
+if TYPE_CHECKING:
+    from concont.answers.resolution import Resolution
+    from concont.api import Run
+    from concont.data.problem import Problem
+
+SUFFIXES = (".csv", ".parquet")
+
+
+@app.command()
+def resolve(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The file of labels to write, .csv or .parquet."),
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Write only so many images, those to have labelled next, as a sheet to fill in.",
+        ),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Where the run's data lies now; by default where it lay.")
+    ] = None,
+    images: Annotated[
+        str | None, typer.Option(help="Where a table's images lie now; by default where they lay.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
+    device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Name the label of every training image, and the images that a person should look at first.
+
+    A label is one of the image's candidates, unless the network is nearly certain of a class that
+    is not among them: then the set is overruled. With --budget the file is a sheet: fill in
+    `annotator` and `label`, and `concont data add-votes` adds the answers to the table.
+    """
+    if budget is not None and out is None:
+        raise UsageError("--budget writes a sheet to fill in: say where, by --out")
+    from concont.api import load
+
+    loaded = load(run, device=device)
+    if out is not None:
+        source = loaded.settings.data
+        inputs = (data or source.source, source.votes, source.candidates)
+        refuse_output(out, overwrite, inputs, SUFFIXES)
+    from concont.answers.resolution import resolve as resolve_run
+
+    found = resolve_run(loaded, read_problem(loaded, data, images))
+    written = None if out is None else _write(found, budget, out)
+    if as_json:
+        typer.echo(json.dumps({"out": None if out is None else str(out)} | describe(found)))
+        return
+    for line in _tell(found):
+        console().print(line, soft_wrap=True, highlight=False, markup=False)
+    if written is not None:
+        typer.echo(f"{printable(out)}: {count(written, 'row')}")
+
+
+def read_problem(run: "Run", data: str | None, images: str | None) -> "Problem":
+    """What a run learned from; where that is not found, how to say where it lies now."""
+    try:
+        return run.read_problem(data, images)
+    except UsageError as error:
+        cure = "if the run's data was moved, say where it lies now: --data, and --images of a table"
+        raise UsageError(f"{error}; {cure}") from None
+
+
+def _write(found: "Resolution", budget: int | None, out: Path) -> int:
+    """The table of all labels, or a sheet of the next to label; returns how many rows it has."""
+    from concont.answers.labels_file import make_labels, make_sheet, write_columns
+    from concont.answers.review import choose_batch
+
+    if budget is None:
+        columns = make_labels(found)
+    else:
+        columns = make_sheet(found, choose_batch(found.review, found.features, budget))
+    write_columns(columns, out)
+    return len(columns["image"])
+
+
+def describe(found: "Resolution") -> dict[str, Any]:
+    """The figures of a resolution; None where nothing is known."""
+    confident = None if found.confident is None else int(found.confident.sum())
+    return {
+        "images": len(found),
+        "partial": int(found.partial.sum()),
+        "unlabeled": int((~found.partial).sum()),
+        "confident": confident,
+        "overruled": int(found.overruled.sum()),
+        "truth_known": int((found.truth >= 0).sum()),
+        "accuracy": found.accuracy(),
+        "accuracy_partial": found.accuracy(found.partial),
+        "accuracy_unlabeled": found.accuracy(~found.partial),
+        "calibration": None if found.calibration is None else asdict(found.calibration),
+    }
+
+
+def _tell(found: "Resolution") -> Iterator[str]:
+    """The same in words, a line each."""
+    n, partial = len(found), int(found.partial.sum())
+    yield f"{count(n, 'image')}: {partial:,} with candidate sets, {n - partial:,} unlabelled"
+    if found.confident is not None:
+        sure = int(found.confident.sum())
+        yield f"{sure:,} confident ({percent(sure / n)}): the score reaches the class's threshold"
+    if found.overruled.any():
+        yield (
+            f"{count(int(found.overruled.sum()), 'set')} overruled: the network is nearly certain "
+            "of a class outside"
+        )
+    if found.accuracy() is not None:
+        kinds = {"with a set": found.partial, "unlabelled": ~found.partial}
+        shares = [
+            f"{percent(found.accuracy(rows))} of those {kind}" for kind, rows in kinds.items()
+        ]
+        known = int((found.truth >= 0).sum())
+        yield (
+            f"right labels, of the {known:,} images whose true label is known: "
+            f"{percent(found.accuracy())}; {', '.join(shares)}"
+        )
+    yield _tell_calibration(found)
+
+
+def _tell_calibration(found: "Resolution") -> str:
+    from concont.answers.calibration import FEWEST
+
+    fitted = found.calibration
+    if fitted is None:
+        return (
+            "probabilities are not calibrated: that takes a hold-out of at least "
+            f"{FEWEST} images (train with --set data.holdout=0.1)"
+        )
+    return (
+        f"calibrated by temperature {fitted.temperature:.3g}, fitted on {fitted.n:,} held-out "
+        f"images: expected calibration error {percent(fitted.error_before)} before, "
+        f"{percent(fitted.error_after)} after"
+    )
