@@ -22,7 +22,7 @@ def test_a_page_is_written_and_never_written_over_by_accident(run, tmp_path):
     assert html.count('<li data-words="') == 5
     again = command("report", run.path, "-o", "page.html", cwd=tmp_path)
     assert again.returncode == 2
-    assert again.stderr == ("error: page.html is there already; write over it with --overwrite\n")
+    assert again.stderr == ("error: page.html is there already; --overwrite replaces it\n")
     over = command("report", run.path, "-o", "page.html", "--overwrite", cwd=tmp_path)
     assert over.returncode == 0, over.stderr
 
@@ -47,8 +47,8 @@ def test_runs_are_compared_whatever_state_they_are_in(run, tmp_path):
         (["nosuch"], "error: nosuch: no such run folder\n"),
         (["."], "error: . holds no config.yaml, so it is not a run that can be used\n"),
         (["made", "made"], "error: the same run is given twice\n"),
-        (["made", "-o", "made"], "error: --out made is there and is not a file\n"),
-        (["made", "-o", "no/x.html"], "error: --out no/x.html: there is no folder no\n"),
+        (["made", "-o", "x.txt"], "error: x.txt: its name must end in .html or .htm\n"),
+        (["made", "-o", "no/x.html"], "error: no/x.html: there is no folder no\n"),
     ],
 )
 def test_a_mistake_is_told_in_a_line(words, message, tmp_path):

@@ -83,5 +83,5 @@ def test_without_a_test_set_there_are_no_confusions(config, toy_arrays, tmp_path
     measured = measure_run(run.path, review=3)
     assert (measured.quality, len(measured.cards)) == (None, 3)
     assert measured.missing == (
-        "No confusions: there is no test set, and no images were held out.",
+        "No confusions and no calibration: there is no test set, and no images were held out.",
     )

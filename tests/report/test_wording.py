@@ -13,7 +13,9 @@ def test_shares_and_numbers():
     assert show_share(0.94312) == "94.31\u00a0%"
     assert show_share(0.5, 0) == "50\u00a0%"
     assert show_share(None) == show_number(None) == show_duration(None) == "unknown"
-    assert [show_number(value) for value in (1250.4, 10, 0.03171)] == ["1,250", "10.0", "0.0317"]
+    assert [show_number(value) for value in (1250.4, 958, 10, 0.03171)] == [
+        *("1,250", "958", "10.0", "0.0317")
+    ]
 
 
 @pytest.mark.parametrize(

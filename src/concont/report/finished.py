@@ -94,8 +94,6 @@ def _tell_missing(record: RunRecord) -> list[str]:
     said = []
     if not record.rows:
         said.append("No curves: the run has not been evaluated yet.")
-    elif record.last.get("accuracy") is None:
-        said.append("No accuracy: there is no test set, and no images were held out.")
     if record.rows and record.last.get("thresholds") is None:
         said.append(f"No thresholds and no confident labels: {record.method} has no controller.")
     elif record.summary is not None and draw_precision([record]) is None:

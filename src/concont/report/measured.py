@@ -46,7 +46,9 @@ def measure_run(path: Path, review: int, device: str = "auto") -> Measured:
     if problem is None:
         return Measured(missing=tuple(missing))
     resolution = attempt("No map and no review list", lambda: resolve(run, problem))
-    measured = attempt("No confusions", lambda: measure_quality(run, problem, resolution))
+    measured = attempt(
+        "No confusions and no calibration", lambda: measure_quality(run, problem, resolution)
+    )
     found = measured or Measured()
     if resolution is not None:
         rows = list_rows(resolution.review, review)

@@ -16,10 +16,10 @@ def show_share(share: float | None, digits: int = 2) -> str:
 
 
 def show_number(value: float | None) -> str:
-    """Three digits that matter: `1,250`, `10.0`, `0.0317`."""
+    """Three digits that matter: `1,250`, `958`, `10.0`, `0.0317`."""
     if value is None:
         return UNKNOWN
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:#.3g}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}"
 
 
 def show_duration(seconds: float | None) -> str:
