@@ -1,6 +1,6 @@
 import itertools
 
-from concont.report.charts import POINTS, Chart, make_layout, make_line, pick_colour, thin
+from concont.report.charts import COLOURS, POINTS, Chart, make_layout, make_line, pick_colour, thin
 
 
 def test_a_long_line_is_thinned_and_keeps_both_ends():
@@ -17,7 +17,7 @@ def test_lines_are_told_apart_beyond_the_palette():
     lines = [make_line(str(k), [(0, 0), (1, 1)], k) for k in range(20)]
     looks = {(line["line"]["color"], line["line"]["dash"]) for line in lines}
     assert len(looks) == 20
-    assert pick_colour(8) == pick_colour(0) == "var(--series-0)"
+    assert pick_colour(COLOURS) == pick_colour(0) == "var(--series-0)"
     assert lines[0]["mode"] == "lines+markers"
     assert make_line("long", [(x, x) for x in range(100)])["mode"] == "lines"
 

@@ -58,7 +58,11 @@ def test_a_file_is_refused(tmp_path):
         Watch(tmp_path / "file")
 
 
-def test_a_live_page_says_what_it_leaves_out(tmp_path):
-    page = Watch(make_run(tmp_path / "run")).make_page()
-    assert "`concont report RUN` makes a page that has them" in page.note
+def test_a_new_run_leaves_the_colours_of_the_others(tmp_path):
+    for age, name in enumerate(("new", "old")):
+        path = make_run(tmp_path / name)
+        os.utime(path / "config.yaml", (1e9 - age, 1e9 - age))
+    page = Watch(tmp_path).make_page()
+    assert [run.name for run in page.runs] == ["new", "old"]
+    assert [trace["name"] for trace in page.shared["accuracy"].data] == ["old", "new"]
     assert page.live

@@ -9,7 +9,7 @@ from concont.types import Plain
 
 POINTS = 300  # of a line, at most: more cannot be told apart on a screen
 MARKED = 30  # points of a line up to which each has a mark
-COLOURS = 8  # of the page's palette: --series-0 to --series-7
+COLOURS = 10  # of the page's palette: --series-0 to --series-9
 DASHES = ("solid", "dash", "dot")
 MARKS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "star")
 INK, MUTED, QUIET = "var(--ink)", "var(--muted)", "var(--quiet)"

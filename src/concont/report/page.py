@@ -71,7 +71,6 @@ class Page:
     shared: dict[str, Chart]  # of all runs together
     differences: Table | None = None
     figures: Table | None = None
-    note: str = ""  # for the reader, above all else
     live: bool = False
 
     @property
@@ -126,8 +125,11 @@ def lay_out(
     measured: "Mapping[str, Measured] | None" = None,
     **more: Any,
 ) -> Page:
-    """The page of these runs, as each is viewed; more: what else a `Page` holds."""
-    drawn = records[:OVERLAID]
+    """The page of these runs, as each is viewed; more: what else a `Page` holds.
+
+    While runs train the newest comes first, and yet the others keep their colours.
+    """
+    drawn = records[:OVERLAID][:: -1 if more.get("live") else 1]
     shared = {
         "accuracy": draw_accuracy(drawn),
         "losses": draw_losses(drawn),

@@ -13,10 +13,6 @@ from concont.report.record import RunRecord, name_apart, read_record, tell_state
 DEPTH = 2  # folders below the given one in which runs are looked for: a sweep's lie in runs/KEY
 LISTED = 200  # runs in the table, the newest: a folder may hold thousands
 DETAILED = 16  # runs with charts of their own, the newest
-LATER = (
-    "Map, review list and confusions need the network, which this page leaves alone while runs "
-    "train. When a run has ended, `concont report RUN` makes a page that has them."
-)
 Stamp = frozenset[tuple[str, int, int]]  # name, size and time of each file of a run
 
 
@@ -45,7 +41,7 @@ class Watch:
         detailed = records[:DETAILED]
         self._views = {record.name: (record, self._view_again(record)) for record in detailed}
         views = [view for _, view in self._views.values()]
-        return lay_out(records, views, title=self._name_page(records), note=LATER, live=True)
+        return lay_out(records, views, title=self._name_page(records), live=True)
 
     def _name_page(self, records: list[RunRecord]) -> str:
         if not records:
