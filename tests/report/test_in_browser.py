@@ -69,6 +69,10 @@ def test_every_chart_is_drawn_and_nothing_is_asked_of_the_network(visit, whole):
     assert lines.count() == 3
     points = seen.page.locator("figure[data-chart='map'] .scatterlayer .point")
     assert points.count() == 60 + 20
+    buttons = seen.page.locator(".modebar-btn").evaluate_all(
+        "all => all.map(each => each.getAttribute('aria-label'))"
+    )
+    assert set(buttons) == {"Zoom in", "Zoom out", "Reset axes", "Download plot as a PNG"}
     assert (seen.said, seen.outside) == ([], [])
 
 
@@ -212,8 +216,13 @@ def test_a_reader_of_the_screen_is_told_what_charts_show(visit, whole):
     seen = visit().open(whole)
     seen.show_everything()
     for name in TRACES:
-        plot = seen.page.locator(f"figure[data-chart='{name}'] [role=img]")
-        assert len(plot.get_attribute("aria-label")) > 40
+        figure = seen.page.locator(f"figure[data-chart='{name}']")
+        told = [figure.get_attribute(f"aria-{kind}") for kind in ("labelledby", "describedby")]
+        title, sentence = (seen.page.text_content(f"#{each}") for each in told)
+        assert (len(title) > 5, len(sentence) > 30) == (True, True), name
+        label = figure.locator("[role=group]").get_attribute("aria-label")
+        assert label == f"Chart: {title}"
+        assert figure.locator(".main-svg:not([aria-hidden])").count() == 0
     headings = seen.page.locator("h1, h2, h3").evaluate_all(
         "all => all.map(each => +each.tagName[1])"
     )

@@ -8,7 +8,7 @@
   const OPTIONS = {
     displaylogo: false,
     responsive: true,
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+    modeBarButtons: [["zoomIn2d", "zoomOut2d", "resetScale2d", "toImage"]], // none that shares
   };
 
   // Colours. A chart names them as the style sheet does; the browser says what each is now.
@@ -50,7 +50,10 @@
     if (figure.clientWidth < 480) layout.legend = { ...layout.legend, y: -0.28, yanchor: "top" };
     const plot = figure.querySelector(".plot");
     figure.dataset.drawn = "yes";
-    return Plotly.react(plot, paint(chart.data, ""), layout, OPTIONS);
+    return Plotly.react(plot, paint(chart.data, ""), layout, OPTIONS).then(() => {
+      // Said in words beside it: a screen reader need not spell the labels of axes.
+      plot.querySelectorAll(".main-svg").forEach((svg) => svg.setAttribute("aria-hidden", "true"));
+    });
   };
   const describe = (figure) => {
     const chart = chartOf(figure);
@@ -58,9 +61,7 @@
     if (!chart) return;
     figure.querySelector("h3").textContent = chart.title;
     figure.querySelector(".sentence").textContent = chart.sentence;
-    const plot = figure.querySelector(".plot");
-    plot.setAttribute("role", "img");
-    plot.setAttribute("aria-label", `${chart.title}. ${chart.sentence}`);
+    figure.querySelector(".plot").setAttribute("aria-label", `Chart: ${chart.title}`);
     if (figure.querySelector("details").open) tabulate(figure);
   };
   const makeRow = (cells, heading) => {
