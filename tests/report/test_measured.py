@@ -35,6 +35,10 @@ def test_a_hold_out_calibrates(config, tmp_path):
     measured = measure_run(run.path, review=1)
     assert measured.resolution.calibration.n == 60
     assert set(measured.bins) == {"as trained", "calibrated"}
+    surest = [
+        sum(each.n * each.probability for each in bins) / 60 for bins in measured.bins.values()
+    ]
+    assert (surest[1] < surest[0]) == (measured.resolution.calibration.temperature > 1)
 
 
 def test_data_that_is_gone_leaves_the_record(config, toy_npz, tmp_path):

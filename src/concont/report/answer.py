@@ -104,7 +104,8 @@ def tell_review(record: RunRecord, measured: "Measured | None") -> Fact:
         return Fact(label, f"{listed:,}", "The most doubtful of all, listed below.")
     n = int((~resolution.confident | resolution.overruled).sum())
     note = "Their label is not sure, or lies outside their candidates."
-    return Fact(label, f"{n:,}", f"{note} The {listed:,} most doubtful of all are listed below.")
+    below = f" The {listed:,} most doubtful of all are listed below." if listed else ""
+    return Fact(label, f"{n:,}", f"{note}{below}")
 
 
 def tell_time(record: RunRecord) -> Fact:

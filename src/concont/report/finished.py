@@ -60,8 +60,8 @@ def _draw_quality(record: RunRecord, measured: Measured) -> dict[str, Chart | No
 
 
 def _draw_map(measured: Measured) -> Chart | None:
-    resolution = measured.resolution
-    return None if resolution is None else draw_map(resolution, measured.listed)
+    resolution, listed = measured.resolution, measured.listed
+    return None if resolution is None or listed is None else draw_map(resolution, listed)
 
 
 def _tell_calibration(measured: Measured, on: str) -> str:

@@ -13,7 +13,7 @@ from concont.api import Run, load
 from concont.data.problem import Problem
 from concont.errors import ConcontError, DataError, printable
 from concont.report.class_charts import Bin, fill_bins
-from concont.report.gallery import Card, list_rows, make_cards
+from concont.report.gallery import Card, Rows, list_rows, make_cards
 from concont.training.quality import evaluate_labels, evaluate_probabilities
 from concont.types import Plain
 
@@ -23,7 +23,7 @@ class Measured:
     """Answers beyond the record; what is None or empty is told of in `missing`."""
 
     resolution: Resolution | None = None
-    listed: Any = None  # rows of the review list, the first to look at first
+    listed: Rows | None = None  # rows of the review list, the first to look at first
     cards: list[Card] = field(default_factory=list)
     quality: Plain | None = None  # figures of training.quality, of the test images or hold-out
     bins: dict[str, list[Bin]] = field(default_factory=dict)  # before and after calibration

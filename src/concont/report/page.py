@@ -56,11 +56,6 @@ class RunView:
     missing: Sequence[str] = ()
     charts: dict[str, Chart] = field(default_factory=dict)
 
-    @property
-    def labels(self) -> list[str]:
-        """The resolved labels of its review list, each once."""
-        return sorted({card.label for card in self.cards})
-
 
 @dataclass(frozen=True)
 class Page:
