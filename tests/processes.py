@@ -26,19 +26,19 @@ WARM = multiprocessing.get_context("forkserver")
 WARM.set_forkserver_preload(
     [
         *("concont.cli", "concont.cli.demo_run", "concont.cli.display"),
-        *("concont.api", "concont.answers.predict"),
+        *("concont.api", "concont.answers.predict", "concont.deploy.export"),
         *("concont.sweep.schedule", "concont.paper.comparison", "concont.classic.sspl"),
         *("concont.classic.parm", "sklearn.datasets", "rich.table", "rich.progress"),
     ]
 )
 
 
-def concont(*words, cwd=None):
+def concont(*words, cwd=None, columns=100):
     """Run to the end; returns the finished process with its output as text."""
     words = [str(word) for word in words]
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / name for name in ("stdout", "stderr")]
-        process = WARM.Process(target=_main, args=(words, cwd, *map(str, paths)))
+        process = WARM.Process(target=_main, args=(words, cwd, columns, *map(str, paths)))
         process.start()
         process.join(SECONDS)
         if process.is_alive():
@@ -48,12 +48,13 @@ def concont(*words, cwd=None):
     return subprocess.CompletedProcess(words, process.exitcode, *texts)
 
 
-def fresh(*words, cwd=None):
-    """The same in a process that has yet to import everything."""
+def fresh(*words, cwd=None, umask=-1):
+    """The same in a process that has yet to import everything; umask: -1 for this process's own."""
     return subprocess.run(
         [*COMMAND, *map(str, words)],
         cwd=cwd,
         env=ENVIRONMENT,
+        umask=umask,
         capture_output=True,
         text=True,
         timeout=SECONDS,
@@ -118,13 +119,13 @@ def fill_image_cache(barrier, paths, size, folder):
         assert np.array_equal(pixels, read_image(path, size, 3, "crop"))
 
 
-def _main(words, cwd, out, err):
+def _main(words, cwd, columns, out, err):
     for path, number in ((out, 1), (err, 2)):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT)
         os.dup2(handle, number)
         os.close(handle)
     os.environ.clear()
-    os.environ.update(ENVIRONMENT)
+    os.environ.update(ENVIRONMENT, COLUMNS=str(columns))
     if cwd is not None:
         os.chdir(cwd)
     sys.argv = ["concont", *words]

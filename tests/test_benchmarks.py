@@ -19,6 +19,7 @@ NO_CIFAR = (
         ("real_partial.py", ["nope.mat"], "nope.mat: no such file\n"),
         ("parm_hardened.py", ["--root", "nope", "--out", "nope.json"], NO_CIFAR),
         ("own_data.py", ["nope-trial", "--root", "nope"], NO_CIFAR),
+        ("serving.py", ["nope.onnx"], "nope.onnx: no such file\n"),
         ("kernels.py", ["pico"], "kernels are watched on a GPU; there is none here\n"),
     ],
 )

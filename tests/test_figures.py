@@ -64,6 +64,15 @@ def demo_seconds():
 MEASURED = {
     "README.md": {"6.07 ms": lambda: f"{timed('concont')['step_ms']:.2f} ms"},
     "docs/speed.md": {"6.07 ms": lambda: f"{timed('concont')['step_ms']:.2f} ms"},
+    "docs/deploy.md": {
+        "219 MB": lambda: f"{read('deploy-cpu')['install']['megabytes']} MB",
+        "0.15": lambda: f"{read('deploy-cpu')['export']['bytes_float'] / 1e6:.2f}",
+        "0.05": lambda: f"{read('deploy-cpu')['export']['bytes_int8'] / 1e6:.2f}",
+        "90.00 %": lambda: f"{100 * read('deploy-cpu')['export']['accuracy_int8']:.2f} %",
+        "302 images": lambda: f"{read('deploy-cpu')['serving']['one']['images_per_s']} images",
+        "2,122": lambda: f"{read('deploy-cpu')['serving']['forms']['images_per_s']:,}",
+        "47,200": lambda: f"{read('deploy-cpu')['serving']['model_alone_images_per_s']:,}",
+    },
     "docs/results.md": {
         "53 s": lambda: f"{demo_seconds():.0f} s",
         "4.8 points": lambda: f"{lead('cifar10', 'cifar10+vanilla', 2):.1f} points",

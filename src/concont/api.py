@@ -15,6 +15,7 @@ from concont.data import sources
 from concont.data.own_data import OwnData, holds_image_files, load_data, load_labelled_images
 from concont.data.problem import Problem, make_problem
 from concont.errors import DataError, UsageError
+from concont.images.files import Fit
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Data, Settings
 from concont.runs.summary import Summary
@@ -36,6 +37,22 @@ class Run:
     def classes(self) -> tuple[str, ...]:
         """Class names, in the order of the probabilities."""
         return self.predictor.classes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one input: (H, W, channels) of an image, or (D,) of a row of features."""
+        return self.predictor.shape
+
+    @property
+    def fit(self) -> Fit:
+        """How an image file is given that shape."""
+        stated: Fit = self.data.get("fit", "stretch")  # not stated where a run was given pixels
+        return stated
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether its method says more than a label."""
+        return self.predictor.gives_probabilities
 
     def predict_proba(self, images: ArrayLike) -> NDArray[np.float32]:
         """Class probabilities (M, C) of images, M x H x W or M x H x W x 3, uint8."""
@@ -99,7 +116,7 @@ class Run:
                 str(source),
                 images=None if folder is None else str(folder),
                 image_size=self.data["shape"][0],
-                fit=self.data.get("fit", "stretch"),
+                fit=self.fit,
             )
             pixels, truth = load_labelled_images(data, self.classes)
             return pixels, truth, "given"

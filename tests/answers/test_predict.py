@@ -112,6 +112,35 @@ def test_files_are_fitted_as_the_run_states(run, save, monkeypatch):
     assert dict(got.top) == stated["stretch"] != stated["crop"]
 
 
+@pytest.mark.parametrize("method", ["sspl", "parm"])
+def test_a_method_without_probabilities_gives_labels(
+    method, tmp_path, save, toy_arrays, toy_config, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    config = {"data": toy_config["data"], "method": {"name": method}}
+    arrays = {**toy_arrays, "classes": np.array(["left", "right"])}
+    run = concont.train(config, data=arrays, out=tmp_path / "run")
+    paths = [save(f"{k}.png", image) for k, image in enumerate(toy_arrays["x_test"])]
+    results = list(predict_files(run, paths))
+    names = [("left", "right")[k] for k in run.predict(toy_arrays["x_test"])]
+    assert [result.top for result in results] == [((name, None),) for name in names]
+    with pytest.raises(UsageError, match="gives a label alone, so it must be 1"):
+        predict_files(run, paths, top=2)
+    file = io.StringIO()
+    write_csv(results[:1], file, 1)
+    assert file.getvalue().splitlines()[1] == f"{paths[0]},{names[0]},"
+    file = io.StringIO()
+    write_jsonl(results[:1], file, 1)
+    assert json.loads(file.getvalue())["probability"] is None
+
+
+def test_a_run_on_rows_of_features_labels_no_files(tmp_path, save):
+    rows = {"x_train": np.random.RandomState(0).rand(40, 5), "y_train": np.arange(40) % 2}
+    run = concont.train({"method": {"name": "sspl"}}, data=rows, out=tmp_path / "run")
+    with pytest.raises(UsageError, match="learned from rows of features"):
+        predict_files(run, [save("image.png", noise(8, 8))])
+
+
 def test_what_cannot_be_read_is_skipped_with_a_reason(run, save, tmp_path):
     good = save("good.png", noise(8, 8))
     text, empty, cut, bomb, vast = (

@@ -1,9 +1,12 @@
 import json
+import re
 
 import pytest
 
 import concont
 from concont.cli.app import app
+from concont.cli.bench import _print_scaling as print_scaling
+from concont.cli.bench import _print_step as print_step
 from concont.errors import UsageError
 from image_tables import make_table
 from processes import concont as command
@@ -68,6 +71,10 @@ def test_the_views_of_a_batch_come_faster_than_image_by_image():
 def test_one_table_holds_the_steps_of_several_methods():
     done = command("bench", *SMALL, "--methods", "pico,lws")
     assert done.returncode == 0, done.stderr
+    for columns in (30, 60):
+        narrow = command("bench", *SMALL, "--methods", "pico", columns=columns).stdout
+        assert re.search(r"[│:] +16( |$)", narrow, re.MULTILINE)
+        assert len(re.findall(r"\d+\.\d\d(?= │|$)", narrow, re.MULTILINE)) == 3
     rows = [line.replace("│", " ").split() for line in done.stdout.splitlines()]
     assert [row[:2] for row in rows if row and row[0] in ("pico", "lws")] == [
         ["pico", "16"],
@@ -131,3 +138,28 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
     refused = run_here(capsys, "bench", "--run", tmp_path)
     assert refused.returncode == 2
     assert "no finished run" in refused.stderr
+
+
+STEP = {
+    **{"image_size": 32, "batch": 64, "method": "concont", "network": "[red]x", "device": "a\x1b"},
+    **{"tflops": 1.5, "step_ms": 113.25, "views_ms": 7.75, "matmul_tflops": 12.0},
+    **{"plain_flops": 2e11, "plain_views_ms": 58.5, "plain_float32_step_ms": 1234.56},
+    **{"plain_step_ms": 1234.56, "plain_workers": 2, "epoch_s": 88.5, "first_step_s": 3.0},
+    **{"warm_cache": None, "step_memory_gb": None, "busy": None},
+}
+ROW = {"images": 1_200_000, "image_size": 224, "batch": 256, "on_disk": True, "streamed": True}
+SCALING = {"rows": [{**ROW, "step_ms": 1234.56, "us_per_image": 987.6}]}
+
+
+@pytest.mark.parametrize("columns", [25, 40, 60, 100])
+def test_figures_are_whole_and_names_plain_on_every_screen(columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_step(STEP)
+    shown = capsys.readouterr().out
+    for cell in ("113.25", "1234.56", "565", "7.75", "58.50"):
+        assert re.search(rf"[│:] +{cell}( |$)", shown, re.MULTILINE), cell
+    assert shown.startswith("concont, [red]x, batch 64, 32 x 32, a\\x1b\n")
+    print_scaling(SCALING)
+    shown = capsys.readouterr().out
+    for cell in ("1,200,000", "224", "256", "1234.56", "987.6"):
+        assert re.search(rf"[│:] +{cell}( |$)", shown, re.MULTILINE), cell

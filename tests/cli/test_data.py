@@ -1,6 +1,7 @@
 """`concont datasets` and `concont data` through real processes."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -25,6 +26,12 @@ def test_datasets_are_listed_with_where_they_are(tmp_path, capsys):
     table = run_here(capsys, "datasets", "--root", tmp_path)
     assert table.returncode == 0
     assert "73,257" in table.stdout
+    for columns in (30, 40, 60, 100):
+        shown = concont("datasets", "--root", tmp_path, columns=columns).stdout
+        for row in rows.values():
+            for size in (f"{row['train']:,}", f"{row['test']:,}"):
+                assert re.search(rf"[│:] +{size}( |$)", shown, re.MULTILINE)
+            assert " x ".join(map(str, row["shape"])) in shown
 
 
 def test_candidate_sets_go_to_a_file_and_come_back(tmp_path, toy_config, capsys):

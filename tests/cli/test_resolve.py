@@ -45,7 +45,10 @@ def test_labels_of_all_images(run, tmp_path):
     assert all(inside) or any(row["overruled"] == "true" for row in rows)
     assert "24 images: 18 with candidate sets, 6 unlabelled" in done.stdout
     assert "of the 18 images whose true label is known" in done.stdout
+    assert "of those unlabelled" not in done.stdout  # nothing is known of them
     assert "not calibrated" in done.stdout
+    first = [r["image"] for r in sorted(rows, key=lambda r: int(r["review"]))[:5]]
+    assert f"to look at first: {', '.join(first)}, and on" in done.stdout
     assert done.stdout.endswith("labels.csv: 24 rows\n")
 
 

@@ -1,6 +1,7 @@
 """`concont results`, each time as a process."""
 
 import json
+import re
 
 import pytest
 
@@ -11,8 +12,8 @@ from processes import concont as command
 from sweeps import made_up_record, record_of
 
 
-def concont(*words):
-    return command("results", *words)
+def concont(*words, columns=200):
+    return command("results", *words, columns=columns)
 
 
 @pytest.fixture
@@ -129,3 +130,52 @@ def test_wrong_use_is_told_in_one_line(tmp_path):
         assert shown.returncode == code
         assert message in shown.stderr
         assert "Traceback" not in shown.stderr
+
+
+def find_cells(shown):
+    """All cells of tables, or values of lists, one after the other."""
+    lines = shown.splitlines()
+    framed = [line.split("│")[1:-1] for line in lines if line.startswith("│")]
+    listed = [line.split(": ", 1)[1:] for line in lines if not line.startswith("│")]
+    return [cell.strip() for cells in framed + listed for cell in cells if cell.strip()]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 100])
+def test_numbers_are_those_of_json_on_every_screen(folder, columns):
+    words = ("--against", "paper", "--folder", folder)
+    rows = json.loads(concont(*words, "--json").stdout)
+    cells = find_cells(concont(*words, columns=columns).stdout)
+    for name in ("paper", "ours"):
+        means = [row[f"{name}_mean"] for row in rows if row[f"{name}_mean"] is not None]
+        assert means
+        for row in rows:
+            if row[f"{name}_mean"] is not None:
+                spread = row[f"{name}_std"]
+                end = "" if spread is None else f"±{spread:.2f}"
+                assert f"{row[f'{name}_mean']:.2f}{end}" in cells
+    records = json.loads(concont("--folder", folder, "--json").stdout)
+    cells = find_cells(concont("--folder", folder, columns=columns).stdout)
+    for record in records:
+        for cell in (f"{100 * record['accuracy_last']:.2f} %", f"{record['seconds']:.0f}"):
+            assert cell in cells
+        assert record["settings_hash"] in cells
+    words = ("--by", "method.part_loss,optimizer.weight_decay", "--folder", folder)
+    cells = find_cells(concont(*words, columns=columns).stdout)
+    for row in json.loads(concont(*words, "--json").stdout):
+        wanted = (f"{100 * row['accuracy_mean']:.2f}", f"{row['optimizer.weight_decay']}")
+        assert all(cell in cells for cell in (*wanted, str(row["n"])))
+
+
+@pytest.mark.parametrize("columns", [40, 100])
+def test_what_a_record_says_of_itself_is_shown_and_never_obeyed(tmp_path, columns):
+    cell = next(cell for cell in cells_of("table4") if cell.data == "cifar10")
+    record = {**made_up_record(cell), "recipe": "[red]x\x1b[31m", "evaluated_on": "[b]test\x1b[1m"}
+    record["environment"] = {**record["environment"], "device": "[link=http://x]y[/link]"}
+    write(tmp_path / "odd.json", record)
+    assert concont("merge", tmp_path / "odd.json", "--folder", tmp_path).returncode == 0
+    shown = concont("--folder", tmp_path, columns=columns).stdout
+    recipe = "".join(line.split("│")[2] for line in shown.splitlines() if line.startswith("│"))
+    assert "[red]x\\x1b[31m" in re.sub(r"\s", "", recipe or shown)
+    by = concont("--by", "train.epochs", "--folder", tmp_path, columns=columns).stdout
+    assert by.startswith("accuracy in %, on [b]test\\x1b[1m\n")
+    assert "\x1b" not in shown + by

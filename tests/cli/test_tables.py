@@ -1,6 +1,7 @@
 """`concont data from-votes` and `concont data check`, as a user runs them."""
 
 import json
+import re
 
 import pytest
 
@@ -62,6 +63,27 @@ def test_votes_on_an_image_that_is_not_there_write_nothing(votes, capsys, tmp_pa
     refused = make(capsys, "-o", "t.csv")
     assert_refused(refused, 1, "votes.csv row 5: there is no file no.png in photos", tmp_path)
     assert not (tmp_path / "t.csv").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [20, 40, 60, 100])
+def test_figures_are_those_of_json_on_every_screen(votes, tmp_path, columns):
+    rows = [("0.png", f"A{k}", ("cat", EVIL)[k % 7 == 0]) for k in range(113)]
+    write_csv(votes, rows, LONG)
+    words = ("data", "from-votes", "votes.csv", "--images", "photos", "-o", "t.csv")
+    shown = concont(*words, cwd=tmp_path, columns=columns).stdout
+    figures = json.loads(concont(*words, "--overwrite", "--json", cwd=tmp_path).stdout)
+    whole = [
+        *(f"{figures['voted']} of {figures['images']}", f"{figures['votes']} by 113 annotators"),
+        *(f"{figures['set_size']:.2f}", f"{figures['alpha']:.3f}"),
+    ]
+    whole += [f"{100 * pair['share']:.2f} %" for pair in figures["confusions"]]
+    whole += [f"{100 * who['agreement']:.2f} %" for who in figures["apart"]]
+    for cell in whole:
+        assert re.search(rf"[│:] +{re.escape(cell)}( |$)", shown, re.MULTILINE), cell
+    assert "\x1b" not in shown
+    if columns in (20, 100):
+        assert "[red]\\x1b[31mfox" in shown
 
 
 @pytest.mark.slow

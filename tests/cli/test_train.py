@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import yaml
 
-from processes import concont
+from image_tables import make_images, write_csv
+from processes import concont, fresh
 
 pytestmark = pytest.mark.slow
 
@@ -86,6 +87,54 @@ def test_exactly_the_settings_of_a_file(train, tmp_path):
     assert concont("train", *words).returncode == 0
 
 
+def test_training_goes_on_from_a_finished_run_on_votes_that_came_back(tmp_path):
+    names = [f"{k}.png" for k in range(12)]
+    make_images(tmp_path / "photos", names)
+    votes = [(name, "Ann", "ab"[k % 2]) for k, name in enumerate(names)]
+    write_csv(tmp_path / "votes.csv", votes, ("image", "annotator", "label"))
+    write_csv(tmp_path / "more.csv", [("0.png", "E", "c")], ("image", "annotator", "label"))
+
+    def run(*words):
+        done = concont(*words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run("data", "from-votes", "votes.csv", "--images", "photos", "-o", "one.csv")
+    small = ("--set", "model.name=small", "--set", "model.width=4", "--device", "cpu")
+    given = ("--images", "photos", "--image-size", "8", "--method", "partial", "--epochs", "2")
+    run("train", "--data", "one.csv", *given, *small, "--out", "one")
+    run(
+        "data", "add-votes", "one.csv", "more.csv", "--replace", "--images", "photos", "-o", "2.csv"
+    )
+    said = run("train", "--from", "one", "--data", "2.csv", "--epochs", "3", "--out", "two")
+    start = tmp_path / "one" / "model.safetensors"
+    assert f"starts from {start.parent}: 2 of 3 classes are known there, 1 new" in said
+    kept = yaml.safe_load((tmp_path / "two" / "config.yaml").read_text())
+    before = yaml.safe_load((tmp_path / "one" / "config.yaml").read_text())
+    assert kept["model"].pop("start") == str(start)
+    assert len(kept["model"].pop("start_digest")) == 16
+    assert kept["data"].pop("source") == str(tmp_path / "2.csv")
+    assert {k: before["model"][k] for k in kept["model"]} == kept["model"]
+    assert {k: before["data"][k] for k in kept["data"]} == kept["data"]
+    for section in ("recipe", "method", "views", "optimizer"):
+        assert kept[section] == before[section]
+    one, two = (json.loads((tmp_path / k / "summary.json").read_text()) for k in ("one", "two"))
+    assert (one["epochs"], two["epochs"]) == (2, 3)
+    assert one["settings_hash"] != two["settings_hash"]
+
+    shown = run("train", "--from", "one", "--seed", "9", "--print-config")
+    assert yaml.safe_load(shown)["train"]["seed"] == 9
+    start.unlink()
+    assert "is finished" in run("train", "--resume", "two")
+
+
+def test_a_folder_of_an_odd_name_is_shown_by_it(train, tmp_path):
+    done = train("--out", "[red]a\x1b[31m", "--epochs", "1")
+    assert done.stdout.endswith("\nRun: [red]a\\x1b[31m\n")
+    again = concont("train", "--resume", tmp_path / "[red]a\x1b[31m")
+    assert "[red]a\\x1b[31m is finished" in again.stdout
+
+
 def test_the_default_folder_is_dated(train, tmp_path):
     assert train("--epochs", "1").returncode == 0
     (folder,) = (tmp_path / "runs").iterdir()
@@ -111,6 +160,11 @@ MISTAKES = {
     "resume nothing": (["train", "--resume", "none"], 2, "none: no such run folder"),
     "resume and flags": (["train", "--resume", "x", "--epochs", "3"], 2, "give no other option"),
     "config and flags": (["train", "--config", "x", "--epochs", "3"], 2, "no other option but"),
+    "from nothing": (["train", "--from", "none"], 2, "none: no such run folder"),
+    "from and recipe": (["train", "--from", "x", "--recipe", "digits"], 2, "leave out --recipe"),
+    "from and resume": (["train", "--from", "x", "--resume", "y"], 2, "give no other option"),
+    "from and config": (["train", "--from", "x", "--config", "y"], 2, "no other option but"),
+    "from itself": (["train", "--from", "x", "--out", "./x"], 2, "is the run to start from"),
     "no config": (["train", "--config", "none.yaml"], 2, "none.yaml cannot be read"),
     "evaluate nothing": (["evaluate", "none"], 2, "none: no such run folder"),
     "broken file": (["train", "--data", "broken.npz"], 1, "broken.npz: not an .npz file"),
@@ -136,3 +190,12 @@ def test_bad_content_leaves_an_older_run_alone(train, tmp_path, toy_npz, toy_arr
     assert done.returncode == 1
     assert "y_train row 7 is -5" in done.stderr
     assert (tmp_path / "run" / "summary.json").exists()
+
+
+def test_every_file_of_a_run_may_be_read_by_whom_the_umask_says(recipe, toy_npz, tmp_path):
+    asked = ("train", "--data", toy_npz, "--recipe", recipe, "--epochs", "1", "--out", "run")
+    done = fresh(*asked, cwd=tmp_path, umask=0o027)
+    assert done.returncode == 0, done.stderr
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "run").iterdir()}
+    assert "model.safetensors" in modes
+    assert set(modes.values()) == {0o640}, modes

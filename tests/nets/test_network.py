@@ -36,6 +36,19 @@ def test_shapes_and_unit_rows():
     assert network(torch.rand(4, 1, 8, 8)).shape == (4, 3)
 
 
+def test_scores_do_not_pass_the_split_and_are_what_training_has():
+    network, images = tiny().eval(), torch.rand(5, 1, 8, 8)
+    (features,) = network.features(images)
+    assert torch.equal(network(images), network.logits(features))
+    traced = torch.export.export(
+        network, (images,), dynamic_shapes={"images": {0: torch.export.Dim("batch")}}
+    )
+    for size in (1, 2, 7):
+        assert torch.allclose(
+            traced.module()(torch.ones(size, 1, 8, 8)), network(torch.ones(size, 1, 8, 8))
+        )
+
+
 def test_views_that_pass_together_share_their_statistics():
     network = tiny().train()
     x, y = torch.rand(4, 1, 8, 8), torch.rand(4, 1, 8, 8)

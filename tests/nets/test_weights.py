@@ -6,6 +6,7 @@ from safetensors.torch import save_file
 
 from concont.errors import DataError, UsageError
 from concont.nets.weights import (
+    digest_file,
     identify_weights,
     list_names,
     refuse_changed_weights,
@@ -40,6 +41,20 @@ def test_a_file_is_known_by_its_full_path_and_content(path, tmp_path, monkeypatc
     assert identify_weights(Model(NAME, weights="pretrained", weights_digest="x")) == named
 
 
+def test_a_start_is_known_by_the_file_of_its_run_and_its_content(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.2").mkdir()
+    file = path.rename(tmp_path / "run.2" / "model.safetensors")
+    found = identify_weights(Model(start="run.2"))
+    assert found.start == str(file)
+    assert found == identify_weights(Model(start=str(file)))
+    assert found.start_digest == digest_file(file)
+    given = Model(NAME, weights="pretrained", start="run.2")  # never read
+    assert identify_weights(given) == identify_weights(Model(NAME, start="run.2"))
+    with pytest.raises(UsageError, match="weights .*none: No such file"):
+        identify_weights(Model(start="none"))
+
+
 def test_weights_that_are_not_there_are_one_line(tmp_path):
     path = tmp_path / "none.safetensors"
     with pytest.raises(UsageError, match=f"weights {path}: No such file"):
@@ -48,11 +63,11 @@ def test_weights_that_are_not_there_are_one_line(tmp_path):
 
 def test_a_file_that_has_changed_is_refused(path):
     model = identify_weights(Model(NAME, weights=str(path)))
-    refuse_changed_weights(model, path)
-    refuse_changed_weights(Model(NAME, weights=str(path)), path)
+    refuse_changed_weights(model.weights_digest, path)
+    refuse_changed_weights(None, path)
     save_file({"a.weight": torch.ones(1)}, path)
     with pytest.raises(DataError, match="have changed since these settings were written"):
-        refuse_changed_weights(model, path)
+        refuse_changed_weights(model.weights_digest, path)
 
 
 def test_names_must_be_those_of_the_model(path):

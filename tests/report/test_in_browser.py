@@ -207,6 +207,7 @@ def test_everything_is_reached_by_keyboard(visit, whole):
     seen.page.focus("figure[data-chart='accuracy'] summary")
     seen.page.keyboard.press("Enter")
     rows = seen.page.locator("figure[data-chart='accuracy'] tbody tr")
+    rows.last.wait_for()
     assert rows.count() == 4
     outline = seen.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid"  # the focus can be seen

@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 
@@ -116,3 +117,18 @@ def test_dated_folders_do_not_collide(tmp_path, monkeypatch):
         folder.path.mkdir(parents=True)
         names.add(folder.path.name)
     assert len(names) == 3
+
+
+def test_who_may_read_a_file_follows_the_umask_whoever_puts_it_in_place(tmp_path):
+    def put_in_place(temporary):
+        own = temporary.with_suffix(".own")
+        own.touch(0o600)
+        own.rename(temporary)
+
+    before = os.umask(0o027)
+    try:
+        for name, write in (("a", put_in_place), ("b", lambda path: None)):
+            write_whole(tmp_path / name, write)
+            assert (tmp_path / name).stat().st_mode & 0o777 == 0o640
+    finally:
+        os.umask(before)

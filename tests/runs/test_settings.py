@@ -52,7 +52,7 @@ WITHOUT_EFFECT = {"data.root", "train.device", "train.compile", "train.checkpoin
 WITHOUT_EFFECT |= {"train.memory_share", "recipe"}
 WITHOUT_EFFECT |= {f"data.{name}" for name in (*DATA_PATHS, *HOW_READ)}  # the digest says it all
 WITHOUT_EFFECT |= {"model.width", "method.part_rows"}  # with ResNet, and with the partial loss
-WITHOUT_EFFECT |= {"model.weights_digest"}  # where no weights are given
+WITHOUT_EFFECT |= {"model.weights_digest", "model.start_digest"}  # where no weights are given
 WITHOUT_EFFECT |= {"data.stratified"}  # where all rows keep a set
 
 
@@ -119,6 +119,16 @@ def test_a_file_of_weights_is_known_by_its_content():
     assert of("a/x.safetensors", "one") != of("a/x.safetensors", "two")
 
 
+def test_a_run_to_start_from_is_known_by_its_content():
+    def of(path, digest, **others):
+        model = Model("timm:resnet18", start=path, start_digest=digest, **others)
+        return Settings(ConCont(), model=model).hash()
+
+    assert of("a/model.safetensors", "one") == of("b", "one") != of("b", "two")
+    assert of("a", "one") == of("a", "one", weights="x.safetensors", weights_digest="x")
+    assert of("a", "one") != Settings(ConCont(), model=Model("timm:resnet18")).hash()
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -126,6 +136,7 @@ def test_a_file_of_weights_is_known_by_its_content():
         ({"name": "zzz"}, "there are .*small, or timm:NAME"),
         ({"name": "small", "weights": "pretrained"}, "weights are for a timm:NAME; small starts"),
         ({"name": "timm:resnet18", "weights": "x.pth"}, "convert it once: safetensors.torch.save"),
+        ({"start": "run/checkpoint.pt"}, "give a run, or its model.safetensors"),
         ({"name": "timm:resnet18", "weights": "x.npz"}, "give a FILE.safetensors, or `pretrained`"),
     ],
 )

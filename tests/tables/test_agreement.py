@@ -20,7 +20,7 @@ ballots = st.tuples(
 def make_votes(triples):
     image, annotator, label = np.array(sorted(set(triples))).T
     images = pa.array([f"{k}.png" for k in range(N)])
-    return Votes(images, WHO, CLASSES, image, annotator, label)
+    return Votes(images, WHO, CLASSES, image, annotator, label, np.arange(len(image)))
 
 
 def measure(triples, min_votes=1):

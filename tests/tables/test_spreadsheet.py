@@ -3,10 +3,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 
+from concont.tables.columns import escape_column, unescape_column
 from concont.tables.spreadsheet import (
-    escape_column,
     escape_formula,
-    unescape_column,
     unescape_formula,
 )
 

@@ -43,11 +43,11 @@ def test_labels_are_places_among_the_classes(run, toy_arrays):
 def test_probabilities_or_a_clear_refusal(run, toy_arrays):
     predictor, images = run.predictor, toy_arrays["x_test"]
     if run.settings.method.name in LABELS_ALONE:
-        for ask in (predictor.require_probabilities, lambda: predictor.predict_proba(images)):
-            with pytest.raises(UsageError, match=r"gives no probabilities; .* Run\.predict gives"):
-                ask()
+        assert not predictor.gives_probabilities
+        with pytest.raises(UsageError, match=r"gives no probabilities; .* Run\.predict gives"):
+            predictor.predict_proba(images)
         return
-    predictor.require_probabilities()
+    assert predictor.gives_probabilities
     probs = predictor.predict_proba(images)
     assert probs.sum(axis=1) == pytest.approx(np.ones(20), abs=1e-5)
     assert np.array_equal(probs.argmax(axis=1), predictor.predict(images))

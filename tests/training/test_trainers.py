@@ -76,15 +76,14 @@ class MeanPredictor:
     shape: tuple
     means: torch.Tensor
     device = torch.device("cpu")
+    gives_probabilities = False
 
     @classmethod
     def restore(cls, settings, described, weights, device="auto", model=None):
         return cls(tuple(described["classes"]), tuple(described["shape"]), weights["means"])
 
-    def require_probabilities(self):
+    def predict_proba(self, inputs):
         raise UsageError("nearest-mean gives no probabilities")
-
-    predict_proba = require_probabilities
 
     def predict(self, inputs):
         rows = check_inputs_fit(inputs, self.shape).reshape(len(inputs), -1)
@@ -120,8 +119,10 @@ def test_a_third_way_of_training_needs_a_line_and_nothing_else(tmp_path, toy_npz
     assert isinstance(reopened, MeanRun)
     assert len(list(reopened.execute())) == 1
     assert package.load(tmp_path / "run").summary == run.summary
+    with pytest.raises(UsageError, match="gives a label alone"):
+        predict_files(run, [], top=2)
     with pytest.raises(UsageError, match="gives no probabilities"):
-        predict_files(run, [])
+        run.predict_proba(np.zeros((1, 8, 8), np.uint8))
 
 
 def test_a_method_that_says_nothing_trains_a_network(toy_config):
@@ -157,9 +158,14 @@ def test_train_resume_and_evaluate(tmp_path, toy_npz, monkeypatch):
     from PIL import Image
 
     Image.fromarray(np.zeros((8, 8), dtype=np.uint8)).save(picture)
-    refused = concont("predict", tmp_path / "run", picture)
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert "gives no probabilities" in refused.stderr
+    said = concont("predict", tmp_path / "run", picture, "--format", "jsonl")
+    assert (said.returncode, said.stderr) == (0, "")
+    label = json.loads(said.stdout)["label"]
+    assert said.stdout.count('"probability": null') == 2
+    said = concont("predict", tmp_path / "run", picture)
+    assert said.stdout == f"image,label,probability\n{picture},{label},\n"
+    refused = concont("predict", tmp_path / "run", picture, "--top", "2")
+    in_a_line(refused, 2, "gives a label alone, so it must be 1")
 
 
 @pytest.fixture
@@ -189,7 +195,7 @@ def test_a_run_of_features(tmp_path, rows):
 
     (tmp_path / "one.png").write_bytes(b"")
     refused = concont("predict", tmp_path / "run", tmp_path / "one.png")
-    in_a_line(refused, 2, "error: parm gives no probabilities")
+    in_a_line(refused, 2, "error: the run learned from rows of features")
     in_a_line(concont("evaluate", tmp_path / "run", "--device", "cuda"), 2, "no CUDA device")
 
 

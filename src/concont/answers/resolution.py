@@ -16,6 +16,7 @@ from concont.api import Run
 from concont.core.controller import partial_confidence
 from concont.data.problem import Problem
 from concont.data.sources import UNKNOWN, Labels
+from concont.errors import UsageError
 from concont.runs.folder import RunFolder
 from concont.training import checkpoint
 from concont.types import Method, Verdict
@@ -129,7 +130,11 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
     >>> len(found), found.candidates.shape
     (1437, (1437, 10))
     """
-    run.predictor.require_probabilities()
+    if not run.gives_probabilities:
+        raise UsageError(
+            f"{run.settings.method.name} gives no probabilities, so nothing says how sure it is of "
+            "a label; `concont predict` names labels"
+        )
     problem = run.read_problem() if problem is None else problem
     scores, features = run.predictor.scores_and_features(problem.images)
     calibration = _calibrate(run, problem)

@@ -3,11 +3,12 @@
 import os
 import sys
 from enum import StrEnum
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from concont.errors import ConcontError, Interrupted
+from concont.errors import ConcontError, Interrupted, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,6 +20,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Train classifiers from candidate label sets and unlabelled images.",
 )
+
+
+TRAINING = (
+    *("torch", "torchvision", "sklearn", "scipy", "pyarrow", "pydantic", "yaml"),
+    *("safetensors", "tensorboard", "jinja2", "krippendorff", "numpy", "PIL"),
+)
+# By extra of the package: what is imported of it, the most telling first.
+EXTRAS = {
+    "predict": ("onnxruntime", "numpy", "PIL"),
+    "serve": ("fastapi", "uvicorn", "python_multipart", "onnxruntime", "numpy", "PIL"),
+    "train": TRAINING,
+    "export": (*TRAINING, "onnx", "onnxscript", "onnxruntime"),
+}
 
 
 class Device(StrEnum):
@@ -35,14 +49,33 @@ def main() -> None:
     try:
         app()
     except Interrupted as error:
-        typer.echo(str(error), err=True)
+        _tell(str(error))
         sys.exit(error.exit_code)
     except ConcontError as error:
-        typer.echo(f"error: {error}", err=True)
+        _tell(f"error: {error}")
         sys.exit(error.exit_code)
-    except OSError as error:
-        typer.echo(f"error: {error}", err=True)
+    except ModuleNotFoundError as error:
+        _tell(f"error: {_name_extra(error)}")
         sys.exit(1)
+    except OSError as error:
+        _tell(f"error: {error}")
+        sys.exit(1)
+
+
+def _tell(message: str) -> None:
+    """To standard error, whatever the names in it are."""
+    typer.echo("\n".join(map(printable, message.split("\n"))), err=True)
+
+
+def _name_extra(error: ModuleNotFoundError) -> str:
+    """What to install for a command that lacks a library; raised again if it is none of ours."""
+    command = sys.argv[1] if len(sys.argv) > 1 else ""
+    missing = (error.name or "").partition(".")[0]
+    for extra in (command, "train", *EXTRAS):
+        if missing in EXTRAS.get(extra, ()):
+            first = next(name for name in EXTRAS[extra] if name == missing or not find_spec(name))
+            return f"concont {command} needs {first}: pip install 'concont[{extra}]'"
+    raise error
 
 
 def _let_threads_sleep() -> None:
@@ -78,11 +111,3 @@ def console() -> "Console":
     from rich.console import Console
 
     return Console()
-
-
-def wide_console() -> "Console":
-    """For wide tables, which a file or a pipe has room for."""
-    wide = console()
-    if not wide.is_terminal:
-        wide.width = 200
-    return wide

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from concont.cli.app import app, console
+from concont.cli.app import app
+from concont.cli.table import Column, print_line, print_table
 from concont.config.registry import HOW
 from concont.errors import UsageError
 
@@ -127,17 +128,13 @@ def bench(
 
 
 def _print_step(figures: dict[str, Any]) -> None:
-    from rich.table import Table
-
     def format_ms(value: float | None) -> str:
         return "-" if value is None else f"{value:.2f}"
 
     size, batch = figures["image_size"], figures["batch"]
     title = f"{figures['method']}, {figures['network']}, batch {batch}, {size} x {size}"
-    table = Table(title=f"{title}, {figures['device']}")
-    table.add_column("")
-    for name in ("ms a step", "images/s", "TFLOP/s", "of the matrix rate", "views, ms"):
-        table.add_column(name, justify="right")
+    names = ("ms a step", "images/s", "TFLOP/s", "of the matrix rate", "views, ms")
+    rows = []
     flops_of_step = figures["tflops"] * figures["step_ms"] * 1e9
     ways = {
         "concont": ("step_ms", flops_of_step, "views_ms"),
@@ -150,11 +147,11 @@ def _print_step(figures: dict[str, Any]) -> None:
             tflops = flops / step_ms / 1e9
             cells = (format_ms(step_ms), f"{batch / step_ms * 1000:,.0f}", f"{tflops:.3g}")
             share = f"{100 * tflops / figures['matmul_tflops']:.1f} %"
-            table.add_row(name, *cells, share, format_ms(figures[views]))
-    screen = console()
-    screen.print(table)
+            rows.append((name, *cells, share, format_ms(figures[views])))
+    columns = [Column("", is_text=True), *map(Column, names)]
+    print_table(f"{title}, {figures['device']}", columns, rows)
     for line in _describe_step(figures):
-        screen.print(line, highlight=False, soft_wrap=True)
+        print_line(line)
 
 
 def _describe_step(figures: dict[str, Any]) -> list[str]:
@@ -184,17 +181,15 @@ def _describe_step(figures: dict[str, Any]) -> list[str]:
 
 
 def _print_methods(rows: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
     first = rows[0]
     title = f"{first['network']}, {first['image_size']} x {first['image_size']}, {first['device']}"
-    table = Table(title=f"A step of each method, {title}")
-    for name in ("method", "batch", "ms a step", "views, ms", "first step, s"):
-        table.add_column(name, justify="left" if name == "method" else "right")
+    names = ("method", "batch", "ms a step", "views, ms", "first step, s")
+    cells = []
     for row in rows:
         times = (f"{row[key]:.2f}" for key in ("step_ms", "views_ms", "first_step_s"))
-        table.add_row(row["method"], str(row["batch"]), *times)
-    console().print(table)
+        cells.append((row["method"], row["batch"], *times))
+    columns = [Column(name, name == "method") for name in names]
+    print_table(f"A step of each method, {title}", columns, cells)
 
 
 def _describe_cache(warm: bool | None) -> str:
@@ -202,22 +197,13 @@ def _describe_cache(warm: bool | None) -> str:
 
 
 def _print_scaling(figures: dict[str, Any]) -> None:
-    from rich.table import Table
-
-    table = Table(title="Time for an image")
-    for name in ("images", "size", "batch", "where", "ms a step", "us an image"):
-        table.add_column(name, justify="right")
+    names = ("images", "size", "batch", "where", "ms a step", "us an image")
+    cells = []
     for row in figures["rows"]:
         where = "on disk" if row["on_disk"] else "streamed" if row["streamed"] else "on the device"
-        table.add_row(
-            f"{row['images']:,}",
-            str(row["image_size"]),
-            str(row["batch"]),
-            where,
-            f"{row['step_ms']:.2f}",
-            f"{row['us_per_image']:.1f}",
-        )
-    console().print(table)
+        sizes = (f"{row['images']:,}", row["image_size"], row["batch"])
+        cells.append((*sizes, where, f"{row['step_ms']:.2f}", f"{row['us_per_image']:.1f}"))
+    print_table("Time for an image", [Column(name, name == "where") for name in names], cells)
 
 
 def _print_run(figures: dict[str, Any]) -> None:
@@ -235,4 +221,4 @@ def _print_run(figures: dict[str, Any]) -> None:
         + ("never passed" if passed is None else f"first passed after {passed:.0f} s"),
     ]
     for line in lines:
-        console().print(line, highlight=False, soft_wrap=True)
+        print_line(line)

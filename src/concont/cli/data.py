@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from concont.cli.app import app, console
+from concont.cli.app import app
+from concont.cli.table import Column, print_table
 from concont.errors import UsageError
 
 data_app = typer.Typer(
@@ -45,16 +46,15 @@ def datasets(
 
 
 def _print_sources(where: Path, rows: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
-    table = Table(title=f"Named sources; looked for under {where}")
-    for column in ("name", "train", "test", "image", "classes", "found"):
-        table.add_column(column, justify="right" if column in ("train", "test") else "left")
+    texts = ("name", "found")
+    names = ("name", "train", "test", "image", "classes", "found")
+    cells = []
     for row in rows:
         shape = " x ".join(map(str, row["shape"]))
-        sizes = (f"{row['train']:,}", f"{row['test']:,}", shape, str(row["classes"]))
-        table.add_row(row["name"], *sizes, row["found"] or "no")
-    console().print(table)
+        sizes = (f"{row['train']:,}", f"{row['test']:,}", shape, row["classes"])
+        cells.append((row["name"], *sizes, row["found"] or "no"))
+    columns = [Column(name, name in texts) for name in names]
+    print_table(f"Named sources; looked for under {where}", columns, cells)
 
 
 @data_app.command()

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from concont.cli.display import percent, show_progress
+from concont.cli.table import Column, print_line, print_table
 from concont.config.resolve import resolve
 from concont.runs.folder import RunFolder
 from concont.runs.summary import Summary
@@ -50,29 +50,26 @@ def compare_systems(
     for title, run in prepare_systems(seed, out).items():
         show_progress(run.execute(stop), run.epochs, title, console)
         summaries[title] = run.folder.read_summary()
-    console.print(make_table(summaries))
-    console.print(f"Runs: {out}", soft_wrap=True, highlight=False)
+    print_summaries(summaries)
+    print_line(f"Runs: {out}")
     return summaries
 
 
-def make_table(summaries: dict[str, Summary]) -> Table:
+def print_summaries(summaries: dict[str, Summary]) -> None:
     """Last-epoch accuracy on the test images, a row a system."""
     first = next(iter(summaries.values()))
-    grid = Table(
-        title=f"Digits, {first.labeled:.0%} of the images with candidate sets, "
-        f"q = {first.ambiguity}, seed {first.seed}",
-        caption="test images, last epoch; the same sets, steps and batch size for all",
-    )
-    grid.add_column("system", no_wrap=True)
-    for name in ("unlabelled", "steps", "batch", "seconds", "accuracy"):
-        grid.add_column(name, justify="right")
-    for title, summary in summaries.items():
-        grid.add_row(
-            title,
-            "yes" if summary.unlabeled else "no",
-            str(summary.steps),
-            str(summary.batch_size),
-            f"{summary.seconds:.0f}",
-            percent(summary.accuracy_last),
+    names = ("unlabelled", "steps", "batch", "seconds", "accuracy")
+    rows = [
+        (
+            *(title, "yes" if summary.unlabeled else "no", summary.steps, summary.batch_size),
+            *(f"{summary.seconds:.0f}", percent(summary.accuracy_last)),
         )
-    return grid
+        for title, summary in summaries.items()
+    ]
+    print_table(
+        f"Digits, {first.labeled:.0%} of the images with candidate sets, "
+        f"q = {first.ambiguity}, seed {first.seed}",
+        [Column("system", is_text=True), *map(Column, names)],
+        rows,
+    )
+    print_line("test images, last epoch; the same sets, steps and batch size for all")

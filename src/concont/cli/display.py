@@ -16,6 +16,9 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from concont.cli.table import print_line
+from concont.errors import printable
+
 if TYPE_CHECKING:
     from concont.training.loop import Progress
 
@@ -56,11 +59,11 @@ def show_progress(
         for point in progress:
             if point.row is not None:
                 line = f"{words(point)}  {describe_row(point.row)}"
-                console.print(line, soft_wrap=True, highlight=False)
+                print_line(line, console)
         return
     bars = Bars(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
         TextColumn("{task.percentage:3.0f} %"),
         TimeRemainingColumn(compact=True),
@@ -72,4 +75,4 @@ def show_progress(
         for point in progress:
             bars.update(task, total=point.total, completed=point.step, description=words(point))
             if point.row is not None:
-                figures.plain = f"  {describe_row(point.row)}"
+                figures.plain = printable(f"  {describe_row(point.row)}")

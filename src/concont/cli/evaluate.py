@@ -1,16 +1,15 @@
 """`concont evaluate`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from concont.cli.app import Device, app, console
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from concont.cli.app import Device, app
+from concont.cli.table import Column, print_line, print_table
 
 WIDEST = 20  # classes whose confusions fit on a screen
+NONE = "."  # in place of 0, so that the others stand out
 
 
 @app.command()
@@ -40,42 +39,30 @@ def evaluate(
 def _print_figures(figures: dict[str, Any]) -> None:
     from concont.cli.display import percent
 
-    screen = console()
-    screen.print(
+    print_line(
         f"accuracy {percent(figures['accuracy'])} on {figures['n']} {figures['on']} images, "
-        f"calibration error {percent(figures['calibration_error'])}",
-        highlight=False,
+        f"calibration error {percent(figures['calibration_error'])}"
     )
-    screen.print(_make_class_table(figures))
+    _print_classes(figures)
     if len(figures["confusion"]) <= WIDEST:
-        screen.print(_make_confusion_table(figures))
+        _print_confusion(figures)
     else:
-        screen.print(f"{len(figures['confusion'])} classes: see --json for who is taken for whom")
+        print_line(f"{len(figures['confusion'])} classes: see --json for who is taken for whom")
 
 
-def _make_class_table(figures: dict[str, Any]) -> "Table":
-    from rich.table import Table
-
+def _print_classes(figures: dict[str, Any]) -> None:
     from concont.cli.display import percent
 
-    table = Table(title="Accuracy of each class")
-    table.add_column("class")
-    table.add_column("images", justify="right")
-    table.add_column("accuracy", justify="right")
-    rows = zip(figures["per_class"].items(), figures["confusion"], strict=True)
-    for (name, own), counts in rows:
-        table.add_row(name, str(sum(counts)), percent(own))
-    return table
+    columns = [Column("class", is_text=True), Column("images"), Column("accuracy")]
+    found = zip(figures["per_class"].items(), figures["confusion"], strict=True)
+    rows = [(name, sum(counts), percent(own)) for (name, own), counts in found]
+    print_table("Accuracy of each class", columns, rows)
 
 
-def _make_confusion_table(figures: dict[str, Any]) -> "Table":
-    from rich.table import Table
-
-    table = Table(title="Confusion: a row a true class, a column a predicted one")
-    table.add_column("")
+def _print_confusion(figures: dict[str, Any]) -> None:
     names = list(figures["per_class"])
-    for name in names:
-        table.add_column(name, justify="right")
-    for name, counts in zip(names, figures["confusion"], strict=True):
-        table.add_row(name, *(str(n) if n else "." for n in counts))
-    return table
+    columns = [Column("true", is_text=True), *map(Column, names)]
+    found = zip(names, figures["confusion"], strict=True)
+    rows = [(name, *(n or NONE for n in counts)) for name, counts in found]
+    title = "Confusion: a row a true class, a column a predicted one"
+    print_table(title, columns, rows, blank=NONE)

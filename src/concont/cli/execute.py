@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from concont.cli.app import console
-from concont.errors import Interrupted, UsageError
+from concont.cli.table import print_line
+from concont.errors import Interrupted, UsageError, printable
 
 if TYPE_CHECKING:
     from concont.data.sources import Dataset
@@ -76,7 +77,7 @@ def resume_run(path: Path, method: str | None) -> None:
     folder.require("config.yaml")
     if folder.finished:
         summary = folder.read_summary()
-        typer.echo(f"{path} is finished: {_result(summary)}")
+        typer.echo(f"{printable(path)} is finished: {_result(summary)}")
         return
     _execute(_announce(reopen_run(folder, method=method)))
 
@@ -110,7 +111,8 @@ def _execute(run: "PreparedRun") -> None:
         cure = f"; go on with: {command}" if begun else ""
         raise Interrupted(f"stopped{cure}") from None
     result = _result(run.folder.read_summary())
-    screen.print(f"{result}\nRun: {run.folder.path}", soft_wrap=True, highlight=False)
+    print_line(result, screen)
+    print_line(f"Run: {run.folder.path}", screen)
 
 
 def _result(summary: "Summary") -> str:

@@ -12,7 +12,7 @@ from concont.cli.app import Device, app
 from concont.errors import ConcontError, UsageError, printable
 
 if TYPE_CHECKING:
-    from concont.answers.predict import Prediction, Skipped
+    from concont.answers.predict import Labeler, Prediction, Skipped
 
 ESCAPED = "backslashreplace"  # a file name that is no valid UTF-8 is written, not fatal
 
@@ -26,7 +26,9 @@ class Format(StrEnum):
 
 @app.command()
 def predict(
-    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    model: Annotated[
+        Path, typer.Argument(help="The folder of a finished run, or a file of `concont export`.")
+    ],
     images: Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")],
     top: Annotated[int, typer.Option(min=1, help="How many classes to name an image.")] = 1,
     form: Annotated[Format, typer.Option("--format", help="CSV or JSON lines.")] = Format.CSV,
@@ -35,18 +37,28 @@ def predict(
     ] = None,
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
 ) -> None:
-    """Label images with a finished run."""
+    """Label images with a finished run, or without PyTorch with an ONNX file made of one."""
     from concont.answers.predict import WRITERS, predict_files
-    from concont.api import load
     from concont.images.files import find_images
 
     _refuse_unless_writable(out)
     found = find_images(images)
-    results = predict_files(load(run, device=device), found, top)
+    results = predict_files(_load_labeler(model, device), found, top)
     skipped: list[Skipped] = []
     _write(partial(WRITERS[form], _report_skipped(results, skipped), top=top), out)
     if skipped:
         raise ConcontError(f"{len(skipped)} of {len(found)} images could not be read")
+
+
+def _load_labeler(model: Path, device: Device) -> "Labeler":
+    """A run from its folder; a file is a model, whatever it is called."""
+    if model.is_file() or model.suffix == ".onnx":
+        from concont.deploy.onnx_model import load_onnx
+
+        return load_onnx(model, device)
+    from concont.api import load
+
+    return load(model, device=device)
 
 
 def _refuse_unless_writable(out: Path | None) -> None:

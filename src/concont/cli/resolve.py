@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from concont.api import Run
     from concont.data.problem import Problem
 
+SHOWN = 5  # of the review list
 SUFFIXES = (".csv", ".parquet")
 
 
@@ -125,16 +126,24 @@ def _tell(found: "Resolution") -> Iterator[str]:
             "of a class outside"
         )
     if found.accuracy() is not None:
-        kinds = {"with a set": found.partial, "unlabelled": ~found.partial}
-        shares = [
-            f"{percent(found.accuracy(rows))} of those {kind}" for kind, rows in kinds.items()
-        ]
-        known = int((found.truth >= 0).sum())
-        yield (
-            f"right labels, of the {known:,} images whose true label is known: "
-            f"{percent(found.accuracy())}; {', '.join(shares)}"
-        )
+        yield _tell_accuracy(found)
     yield _tell_calibration(found)
+    first = [found.images[row] for row in found.review.argsort()[:SHOWN]]
+    yield f"to look at first: {', '.join(map(printable, first))}, and on by the column review"
+
+
+def _tell_accuracy(found: "Resolution") -> str:
+    """Of the images whose truth is known, and of each kind of them apart."""
+    parts = []
+    for kind, rows in (("with a set", found.partial), ("unlabelled", ~found.partial)):
+        share = found.accuracy(rows)
+        if share is not None:
+            parts.append(f", {percent(share)} of those {kind}")
+    known = int((found.truth >= 0).sum())
+    return (
+        f"right labels, of the {known:,} images whose true label is known: "
+        f"{percent(found.accuracy())}{''.join(parts)}"
+    )
 
 
 def _tell_calibration(found: "Resolution") -> str:

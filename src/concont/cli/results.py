@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from concont.cli.app import app, wide_console
+from concont.cli.app import app
+from concont.cli.table import Column, print_table
 from concont.errors import UsageError
 
 if TYPE_CHECKING:
@@ -131,18 +132,13 @@ def show_cells(
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    from rich.table import Table
-
+    names = ("row", "data", "share", "q", "paper", "ours", "gap", "seeds", "epochs")
+    columns = [Column(name, name in ("row", "data")) for name in names]
     for name in dict.fromkeys(row["table"] for row in rows):
-        digits = any(row["table"] == name and row["data"] == STAND_IN for row in rows)
+        own = [row for row in rows if row["table"] == name]
+        digits = any(row["data"] == STAND_IN for row in own)
         title = f"{name}, digits standing in: not the paper's data" if digits else name
-        shown = Table(title=title, title_justify="left")
-        for column in ("row", "data", "share", "q", "paper", "ours", "", "seeds", "epochs"):
-            shown.add_column(column, justify="left" if column in ("row", "data") else "right")
-        for row in rows:
-            if row["table"] == name:
-                shown.add_row(*_format_row(row))
-        wide_console().print(shown)
+        print_table(title, columns, [_format_row(row) for row in own])
 
 
 def show_drawn(tables: "Iterable[str]", ledger: "Ledger", folder: Path, **filters: Any) -> int:
@@ -201,17 +197,19 @@ def _show_groups(records: "Sequence[Row]", by: str, as_json: bool) -> None:
 
 
 def _print_groups(rows: "Sequence[Row]", evaluated_on: str) -> None:
-    from rich.table import Table
-
-    shown = Table(title=f"accuracy in %, on {evaluated_on}", title_justify="left")
-    columns = [name for name in rows[0] if name not in ("accuracy_mean", "accuracy_std", "n")]
-    for column in (*columns, "accuracy", "n"):
-        shown.add_column(column, justify="right" if column in ("accuracy", "n") else "left")
+    names = [name for name in rows[0] if name not in ("accuracy_mean", "accuracy_std", "n")]
+    cells = []
     for row in rows:
         spread = row["accuracy_std"] and 100 * row["accuracy_std"]
-        values = ["-" if row[name] is None else str(row[name]) for name in columns]
-        shown.add_row(*values, _format_spread(100 * row["accuracy_mean"], spread), str(row["n"]))
-    wide_console().print(shown)
+        values = ["-" if row[name] is None else row[name] for name in names]
+        cells.append((*values, _format_spread(100 * row["accuracy_mean"], spread), row["n"]))
+    columns = [Column(name, _holds_words(rows, name)) for name in names]
+    columns += [Column("accuracy"), Column("n")]
+    print_table(f"accuracy in %, on {evaluated_on}", columns, cells)
+
+
+def _holds_words(rows: "Sequence[Row]", name: str) -> bool:
+    return any(isinstance(row[name], str) for row in rows)
 
 
 def _show_records(records: "Sequence[Row]", as_json: bool) -> None:
@@ -222,20 +220,16 @@ def _show_records(records: "Sequence[Row]", as_json: bool) -> None:
     if not records:
         typer.echo("no run of these in the ledger", err=True)
         return
-    from rich.table import Table
-
     from concont.cli.display import percent
     from concont.sweep.record import key_of
 
-    shown = Table()
-    for column in ("settings", "recipe", "share", "q", "seed", "epochs", "last", "best", "s", "on"):
-        shown.add_column(column, justify="right" if column in ("last", "best", "s") else "left")
+    names = ("settings", "recipe", "share", "q", "seed", "epochs", "last", "best", "s", "on")
+    cells = []
     for r in records:
         where = r["environment"]
         source = f"{where.get('device')}, {where.get('commit')}"
-        shown.add_row(
-            *(key_of(r), *(str(r[k]) for k in ("recipe", "labeled", "ambiguity", "seed"))),
-            *(str(r["epochs"] or ""), percent(r["accuracy_last"]), percent(r["accuracy_best"])),
-            *(f"{r['seconds']:.0f}", source if where.get("clean") else f"{source}, not clean"),
-        )
-    wide_console().print(shown)
+        row = [key_of(r), *(r[k] for k in ("recipe", "labeled", "ambiguity", "seed"))]
+        row += [r["epochs"] or "", percent(r["accuracy_last"]), percent(r["accuracy_best"])]
+        row += [f"{r['seconds']:.0f}", source if where.get("clean") else f"{source}, not clean"]
+        cells.append(row)
+    print_table("", [Column(name, name in ("recipe", "on")) for name in names], cells)

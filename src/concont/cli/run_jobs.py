@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from concont.errors import ConcontError, Interrupted, UsageError
+from concont.errors import ConcontError, Interrupted, UsageError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -99,7 +99,7 @@ def follow(left: "Sequence[Job]", outcomes: "Generator[Outcome, None, None]") ->
                 name = names.pop(outcome.key)
                 if outcome.record is None:
                     failed.append(outcome)
-                    typer.echo(f"failed: {name}: {outcome.failure}", err=True)
+                    typer.echo(printable(f"failed: {name}: {outcome.failure}"), err=True)
                 else:
                     found = percent(outcome.record["accuracy_last"])
                     typer.echo(f"{name}: {found}, {outcome.record['seconds']:.0f} s")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from concont.cli.app import console
 from concont.cli.data import data_app
 from concont.cli.display import percent
+from concont.cli.table import Column, print_table
 from concont.errors import UsageError, count, printable
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def from_votes(
     chosen = choose_candidates(count_votes(found), min_votes)
     agreement = measure_agreement(found, chosen)
     write_rows(make_rows(found, chosen), out)
-    _print_problems(problems.kinds, err=True)
+    print_problems(problems.kinds, err=True)
     if as_json:
         typer.echo(json.dumps({"table": str(out), **asdict(agreement)}))
     else:
@@ -112,7 +112,7 @@ def check(
     if as_json:
         typer.echo(json.dumps(asdict(report), default=str))
     else:
-        _print_problems(report.kinds)
+        print_problems(report.kinds)
         hint = suggest_images(report.kinds, table, images)
         if hint:
             typer.echo(hint)
@@ -148,7 +148,8 @@ def _show_reading(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
-def _print_problems(kinds: "tuple[ProblemKind, ...]", err: bool = False) -> None:
+def print_problems(kinds: "tuple[ProblemKind, ...]", err: bool = False) -> None:
+    """A line a problem, and one a kind of which there are more."""
     for kind in kinds:
         for problem in kind.problems:
             typer.echo(f"{kind.severity}: {problem}", err=err)
@@ -198,15 +199,5 @@ def _print_agreement(agreement: "Agreement") -> None:
 
 
 def _print_table(title: str, names: tuple[str, ...], rows: list[Any]) -> None:
-    """A table of plain text: nothing in a name is taken for colours or other commands."""
-    from rich.table import Table
-    from rich.text import Text
-
-    if not rows:
-        return
-    table = Table(title=title, title_justify="left")
-    for k, name in enumerate(names):
-        table.add_column(name, justify="left" if k == 0 or name == "and" else "right")
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    console().print(table)
+    columns = [Column(name, k == 0 or name == "and") for k, name in enumerate(names)]
+    print_table(title, columns, rows)

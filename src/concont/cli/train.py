@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 from concont.cli.app import app
 from concont.cli.execute import resume_run, start_run
 from concont.config.registry import HOW, registered_names
-from concont.errors import UsageError
+from concont.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from concont.runs.settings import Settings
@@ -119,6 +119,14 @@ def train(
     assignments: Annotated[
         list[str] | None, typer.Option("--set", help="One setting, section.key=value; repeatable.")
     ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="A finished run, whose weights and settings the new one starts with; other "
+            "options are laid over them. Not with --recipe.",
+        ),
+    ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -172,7 +180,7 @@ def train(
         for section, values in flags.items()
     }
     _check_minutes(minutes, epochs)
-    named = any((given["data"], given["train"], recipe, assignments, print_config, minutes))
+    named = any((given["data"], given["train"], recipe, start, assignments, print_config, minutes))
     if config is not None:
         if named or resume or download:
             raise UsageError("--config takes no other option but --out, --overwrite and --method")
@@ -187,9 +195,17 @@ def train(
             )
         resume_run(resume, method)
         return
+    if start is not None:
+        _refuse_beside_start(start, recipe, out)
     if download and not print_config:
         _download(data or "", root)
-    _train(given, recipe, assignments or [], out, overwrite, print_config, minutes)
+    settings = _resolve(given, recipe, assignments or [], start)
+    if print_config:
+        from concont.config.resolve import write_yaml
+
+        typer.echo(write_yaml(settings), nl=False)
+        return
+    start_run(settings, out, overwrite, minutes)
 
 
 def _check_minutes(minutes: float | None, epochs: int | None) -> None:
@@ -205,23 +221,26 @@ def _download(source: str, root: str | None) -> None:
     download_source(source, Path(root) if root else default_root())
 
 
-def _train(
-    flags: dict[str, Any],
-    recipe: str | None,
-    assignments: list[str],
-    out: Path | None,
-    overwrite: bool,
-    print_config: bool,
-    minutes: float | None,
-) -> None:
-    from concont.config.resolve import resolve, write_yaml
+def _refuse_beside_start(start: Path, recipe: str | None, out: Path | None) -> None:
+    if recipe is not None:
+        raise UsageError("--from takes the settings of its run; leave out --recipe")
+    if out is not None and out.resolve() == start.resolve():
+        raise UsageError(f"--out {printable(out)} is the run to start from; choose another folder")
 
-    settings = resolve(flags, recipe, assignments, code=flags["method"].get("name"))
+
+def _resolve(
+    flags: dict[str, Any], recipe: str | None, assignments: list[str], start: Path | None
+) -> "Settings":
+    from concont.config.resolve import resolve
+    from concont.config.start import resolve_start
+
+    code = flags["method"].get("name")
+    if start is None:
+        settings = resolve(flags, recipe, assignments, code=code)
+    else:
+        settings = resolve_start(start, flags, assignments, code)
     _tell_unused(flags["train"], settings)
-    if print_config:
-        typer.echo(write_yaml(settings), nl=False)
-        return
-    start_run(settings, out, overwrite, minutes)
+    return settings
 
 
 def _tell_unused(flags: dict[str, Any], settings: "Settings") -> None:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from concont.cli.display import describe_row
+from concont.cli.table import print_line
 from concont.report.answer import describe_progress
 from concont.report.record import RunRecord, is_number
 from concont.report.watched import Watch
@@ -73,7 +74,7 @@ def _print_lines(watch: Watch, screen: Console) -> None:
         for record in reversed(records):  # the oldest first
             for row in record.rows[seen.get(record.name, 0) :]:
                 words = f"{record.name}  epoch {row.get('epoch')}  {describe_row(row)}"
-                screen.print(words, soft_wrap=True, highlight=False, markup=False)
+                print_line(words, screen)
             seen[record.name] = len(record.rows)
         if _is_over(watch, records):
             return

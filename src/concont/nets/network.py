@@ -44,9 +44,7 @@ class Network(nn.Module):
 
     def features(self, *views: Tensor) -> tuple[Tensor, ...]:
         """Features of each view of images in [0, 1]; one batch, so one set of statistics."""
-        images = (torch.cat(views) - self.mean) / self.std
-        with self.precision(images):
-            features: Tensor = self.backbone(images)
+        features = self._extract(torch.cat(views))
         return torch.split(features, [len(view) for view in views])
 
     def logits(self, features: Tensor) -> Tensor:
@@ -75,9 +73,18 @@ class Network(nn.Module):
         return self
 
     def forward(self, images: Tensor) -> Tensor:
-        """Class scores of images in [0, 1]; what evaluation and prediction use."""
-        (features,) = self.features(images)
-        return self.logits(features)
+        """Class scores of images in [0, 1]; what evaluation, prediction and export use.
+
+        Not by `features`, whose split by lengths would fix the batch of an exported network.
+        """
+        return self.logits(self._extract(images))
+
+    def _extract(self, images: Tensor) -> Tensor:
+        """Features (B, dim) of one batch."""
+        normalised = (images - self.mean) / self.std
+        with self.precision(normalised):
+            features: Tensor = self.backbone(normalised)
+        return features
 
 
 def build(

@@ -116,7 +116,7 @@ def _create_from_file(
 ) -> nn.Module:
     """timm adapts what the file holds to the number of channels and to the size."""
     path = Path(model.weights_file or "")
-    refuse_changed_weights(model, path)
+    refuse_changed_weights(model.weights_digest, path)
     heads = _read_cfg(model).get("classifier") or ()
     refuse_other_names(path, wanted, (heads,) if isinstance(heads, str) else heads)
     where = {"file": str(path), "num_classes": -1}  # so that timm drops any classifier

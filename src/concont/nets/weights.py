@@ -1,4 +1,4 @@
-"""Files of weights that a backbone starts from: safetensors alone, which run no code."""
+"""Files of weights that a network starts from: safetensors alone, which run no code."""
 
 import hashlib
 from collections.abc import Iterable
@@ -9,14 +9,25 @@ from concont.errors import DataError, UsageError
 from concont.runs.settings import Model
 
 SHOWN = 3  # names of weights in an error
+WEIGHTS = "model.safetensors"  # of a run
 
 
 def identify_weights(model: Model) -> Model:
-    """The same settings with the file's full path and the digest of its content."""
+    """The same settings with full paths of the files and the digests of their content."""
+    if model.start is not None:
+        start = find_run_weights(model.start)
+        alone = replace(model, weights=None, weights_digest=None)
+        return replace(alone, start=str(start), start_digest=digest_file(start))
     if model.weights_file is None:
-        return replace(model, weights_digest=None)
+        return replace(model, weights_digest=None, start_digest=None)
     path = Path(model.weights_file).absolute()
     return replace(model, weights=str(path), weights_digest=digest_file(path))
+
+
+def find_run_weights(start: str) -> Path:
+    """The file of weights of a run that is named by its folder, or by this file."""
+    path = Path(start).absolute()
+    return path / WEIGHTS if path.is_dir() else path
 
 
 def digest_file(path: Path) -> str:
@@ -28,9 +39,9 @@ def digest_file(path: Path) -> str:
         raise UsageError(f"weights {path}: {error.strerror or error}") from None
 
 
-def refuse_changed_weights(model: Model, path: Path) -> None:
-    """What the settings name must be what they were written with."""
-    if model.weights_digest not in (None, digest_file(path)):
+def refuse_changed_weights(known: str | None, path: Path) -> None:
+    """What the settings name must be what they were written with; known: its digest then."""
+    if known not in (None, digest_file(path)):
         raise DataError(f"weights {path} have changed since these settings were written")
 
 

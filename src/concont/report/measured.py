@@ -62,12 +62,11 @@ def measure_quality(run: Run, problem: Problem, resolution: Resolution | None) -
     if problem.test_images is None or problem.test_labels is None:
         raise DataError("there is no test set, and no images were held out")
     labels = np.asarray(problem.test_labels)
-    try:
-        run.predictor.require_probabilities()
-    except ConcontError as error:
+    if not run.gives_probabilities:
         predicted = run.predict(np.asarray(problem.test_images))
         figures = evaluate_labels(predicted, labels, run.classes)
-        return Measured(quality=figures, missing=(f"No calibration: {printable(error)}.",))
+        why = f"No calibration: {run.settings.method.name} gives labels and no probabilities."
+        return Measured(quality=figures, missing=(why,))
     scores, _ = run.predictor.scores_and_features(problem.test_images)
     probs = softmax(scores, axis=1)
     bins = {"as trained": fill_bins(probs, labels)}

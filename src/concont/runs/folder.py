@@ -30,11 +30,15 @@ def write_whole(path: Path, write: Callable[[Path], None], keep: Path | None = N
     """Let `write` make a file under a temporary name, sync it, rename it into place.
 
     The name is of this call alone, so that two processes may write one file: the last one stays.
-    What stood there before moves to `keep`, if given.
+    What stood there before moves to `keep`, if given. Who may read it follows the umask, even if
+    `write` puts a file of its own in place, as safetensors does, for the user alone to read.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
+        temporary.touch()
+        mode = temporary.stat().st_mode
         write(temporary)
+        temporary.chmod(mode)
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         if keep is not None:
@@ -176,10 +180,13 @@ def _is_unfinished(path: Path) -> bool:
     return path.name.startswith(".") and path.name.endswith(".tmp")
 
 
+def is_name_of_a_part(name: str) -> bool:
+    """Whether a run writes a file of this name."""
+    return name in CONTENTS or name.startswith("events.out.tfevents")
+
+
 def _is_part_of_a_run(path: Path) -> bool:
-    """Whether a run writes files of this name."""
-    known = path.name in CONTENTS or path.name.startswith("events.out.tfevents")
-    return path.is_file() and (known or _is_unfinished(path))
+    return path.is_file() and (is_name_of_a_part(path.name) or _is_unfinished(path))
 
 
 def _write(path: Path, text: str) -> None:

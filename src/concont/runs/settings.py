@@ -37,7 +37,7 @@ Stem = Literal["auto", "whole", "half", "quarter"]
 PICKLED = (".pth", ".pt", ".bin", ".ckpt", ".pkl", ".tar")
 # Settings that came after the first records: with these values hashes are what they were.
 LATER: dict[str, Plain] = {
-    "model": {"stem": "auto", "weights": None},
+    "model": {"stem": "auto", "weights": None, "start": None},
     "optimizer": {"backbone_rate": 1.0},
 }
 NAMED_SOURCES = ("digits", "cifar10", "cifar100", "svhn", "fashion-mnist")
@@ -83,8 +83,12 @@ class Model:
     init: Literal["he", "torch"] = setting("he", only_with={"name": RESNETS})  # PiCO's or PyTorch's
     hidden: AtLeastOne = 512  # of the projection head
     embedding: AtLeastOne = 64  # D
-    weights: str | None = None  # of a timm model: FILE.safetensors, `pretrained`; None: random
-    weights_digest: str | None = setting(None, only_with={"weights": GIVEN})  # of the file, found
+    # of a timm model: FILE.safetensors, `pretrained`; None: random
+    weights: str | None = setting(None, only_with={"start": (None,)})
+    # of the file, found
+    weights_digest: str | None = setting(None, only_with={"weights": GIVEN, "start": (None,)})
+    start: str | None = None  # the run, or its model.safetensors, whose weights are the first ones
+    start_digest: str | None = setting(None, only_with={"start": GIVEN})  # of the file, found
 
     def __post_init__(self) -> None:
         if not self.is_timm and self.name not in NETWORKS:
@@ -94,6 +98,8 @@ class Model:
             raise ValueError(f"no network {self.name!r}; {meant} ({known})")
         if self.weights is not None:
             self._refuse_weights(self.weights)
+        if self.start is not None and PurePath(self.start).suffix in PICKLED:
+            raise ValueError(f"start is {self.start!r}; give a run, or its model.safetensors")
 
     @property
     def is_timm(self) -> bool:
@@ -104,6 +110,12 @@ class Model:
     def weights_file(self) -> str | None:
         """Where the weights lie, if they are a file."""
         return None if self.weights == PRETRAINED else self.weights
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The settings that name the file of the first weights, if there is one."""
+        given = {"weights": self.weights_file} if self.start is None else {"start": self.start}
+        return {name: path for name, path in given.items() if path is not None}
 
     def _refuse_weights(self, weights: str) -> None:
         suffix = PurePath(weights).suffix
@@ -245,8 +257,8 @@ class Settings:
             del plain["data"][name]
         for section, name in self._find_unused():
             plain[section].pop(name, None)
-        if self.model.weights_file is not None:
-            plain["model"]["weights"] = "file"  # whose digest stands beside it
+        for name in self.model.files:
+            plain["model"][name] = "file"  # whose digest stands beside it
         for section, usual in LATER.items():
             plain[section] = _without(plain[section], usual)
         if plain["data"]["source"] not in NAMED_SOURCES:

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import concont
+from concont import version
 from concont.errors import ConcontError, UsageError
 from concont.sweep.folder import SweepFolder
 from concont.sweep.job import Job
@@ -95,7 +95,7 @@ def worker_environment() -> dict[str, str]:
     The training process of a worker finds the package by it too.
     """
     ours = {name: value for name, value in os.environ.items() if name.startswith("CONCONT_")}
-    source = str(Path(concont.__file__).resolve().parents[1])
+    source = str(Path(version.__file__).resolve().parents[1])
     if source not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
         before = os.environ.get("PYTHONPATH")
         ours["PYTHONPATH"] = os.pathsep.join([source, before] if before else [source])

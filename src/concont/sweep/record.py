@@ -131,9 +131,9 @@ def _without_folder(section: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_weights_folder(section: dict[str, Any]) -> dict[str, Any]:
-    """The settings of the network; a file of weights, whose digest they hold, by name alone."""
-    weights = section.get("weights")
-    return section if weights is None else {**section, "weights": PurePath(weights).name}
+    """The settings of the network; files of weights, whose digests they hold, by name alone."""
+    files = {name: section.get(name) for name in ("weights", "start")}
+    return {**section, **{name: PurePath(path).name for name, path in files.items() if path}}
 
 
 def _without_command(environment: dict[str, Any]) -> dict[str, Any]:

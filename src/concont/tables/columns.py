@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from concont.tables.spreadsheet import FORMULA, NUMBER
+
 
 def tidy(text: Any) -> Any:
     """An array of strings without the white space around them, in one Unicode form (NFC)."""
@@ -65,3 +67,22 @@ def _to_lists(array: Any) -> Any:
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), to_strings(array.flatten()))
+
+
+def escape_column(cells: Any) -> Any:
+    """An Arrow array of strings, each as `escape_formula` writes it."""
+    return pc.if_else(_runs_as_formula(cells), pc.binary_join_element_wise("'", cells, ""), cells)
+
+
+def unescape_column(cells: Any) -> Any:
+    """The array of which `escape_column` made cells."""
+    quoted = pc.starts_with(cells, "'")
+    if not pc.any(quoted).as_py():
+        return cells
+    rest = pc.if_else(quoted, pc.utf8_slice_codeunits(cells, 1), "")
+    return pc.if_else(_runs_as_formula(rest), rest, cells)
+
+
+def _runs_as_formula(cells: Any) -> Any:
+    begins = pc.match_substring_regex(cells, FORMULA)
+    return pc.and_not(begins, pc.match_substring_regex(cells, NUMBER))

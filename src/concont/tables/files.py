@@ -14,8 +14,8 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from concont.errors import DataError, UsageError, count, printable
-from concont.tables.columns import find_joined, tidy, to_strings
-from concont.tables.spreadsheet import unescape_column, unescape_formula
+from concont.tables.columns import find_joined, tidy, to_strings, unescape_column
+from concont.tables.spreadsheet import unescape_formula
 
 DELIMITERS = ",;\t"  # a spreadsheet writes semicolons where the comma is the decimal mark
 BLOCK = 1 << 24  # bytes that are parsed at a time; a row must fit into one
@@ -47,6 +47,18 @@ def read_cells(path: Path, wanted: Collection[str] | None = None) -> Cells:
         raise DataError(f"{printable(path)}: the file is empty")
     cells = (_read_parquet if path.suffix.lower() == ".parquet" else _read_csv)(path, wanted)
     return _drop_empty_rows(cells)
+
+
+def read_all(path: Path) -> tuple[Any, Rows]:
+    """Every column as it is stored, which in a CSV is text, and the row of each entry.
+
+    For files that `read_cells` has read without an error.
+    """
+    if path.suffix.lower() == ".parquet":
+        table = pa.parquet.read_table(path)
+        return table, np.arange(1, table.num_rows + 1)
+    cells = read_cells(path)
+    return pa.table(cells.columns), cells.rows
 
 
 def _read_parquet(path: Path, wanted: Collection[str] | None) -> Cells:

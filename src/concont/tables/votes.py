@@ -1,7 +1,7 @@
 """Annotators' votes on the images of a folder, and the table of candidate sets made from them."""
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from concont.errors import DataError, UsageError, printable
 from concont.runs.folder import write_whole
-from concont.tables.columns import tidy
+from concont.tables.columns import escape_column, tidy, to_strings
 from concont.tables.files import SUFFIXES, Cells, read_cells
 from concont.tables.listing import (
     describe_missing,
@@ -27,7 +27,7 @@ from concont.tables.listing import (
 )
 from concont.tables.problems import Problems, refuse_errors, suggest
 from concont.tables.sets import Integers, sort_classes
-from concont.tables.spreadsheet import escape_column, escape_formula
+from concont.tables.spreadsheet import escape_formula
 
 LONG = ("image", "annotator", "label")
 
@@ -36,12 +36,13 @@ LONG = ("image", "annotator", "label")
 class Votes:
     """V votes on some of the images of a folder; nobody votes twice for the same thing."""
 
-    images: Any  # Arrow array of strings: all images of the folder, sorted
+    images: Any  # Arrow array of strings: all images of the folder, or of a table, sorted
     annotators: tuple[str, ...]
     classes: tuple[str, ...]  # in order
     image: Integers  # (V,) index of the image
     annotator: Integers  # (V,) of the annotator
     label: Integers  # (V,) of the class
+    row: Integers  # (V,) where each stands in the file
 
 
 @dataclass(frozen=True)
@@ -63,20 +64,21 @@ class _Ballots:
     row: Integers
 
 
-def read_votes(path: Path, folder: Path, problems: Problems) -> Votes:
+def read_votes(path: Path, folder: Path, problems: Problems, known: Any = None) -> Votes:
     """The votes of a file on the images of a folder; a DataError tells what is wrong.
 
     The file has columns image, annotator and label, or image and one column an annotator. What is
-    odd without being wrong is added to the problems as a warning.
+    odd without being wrong is added to the problems as a warning. known: an Arrow array of images
+    of a table, which need not be in the folder; the others there are then left out.
     """
-    listed = list_image_names(folder)
+    listed = list_image_names(folder) if known is None else known
     cells = read_cells(path)
     for row, message in cells.misfits:
         problems.add("error", "cells", (path, row), message)
     is_long = _is_long(cells)
     image = name_files(cells.columns["image"], folder)
     ballots = _read_long(cells, image) if is_long else _read_wide(cells, image)
-    _check_ballots(path, folder, ballots, problems)
+    _check_ballots(path, folder, ballots, problems, known)
     refuse_errors(problems)
     if not len(ballots.row):
         raise DataError(f"{printable(path)}: holds no vote")
@@ -91,6 +93,7 @@ def read_votes(path: Path, folder: Path, problems: Problems) -> Votes:
         _find_index(ballots.image, images),
         _find_index(ballots.annotator, pa.array(annotators, pa.string())),
         _find_index(ballots.label, pa.array(classes, pa.string())),
+        ballots.row,
     )
     return _count_once(votes, path, ballots, problems)
 
@@ -112,17 +115,20 @@ def choose_candidates(counts: Counts, min_votes: int) -> Counts:
 
 def make_rows(votes: Votes, chosen: Counts) -> Any:
     """An Arrow table with a row an image: image, candidates, votes; the most votes come first."""
+    lists = list_candidates(votes.classes, chosen, len(votes.images))
+    names, counts = (pc.binary_join(each, "|") for each in lists)
+    return pa.table({"image": votes.images, "candidates": names, "votes": counts})
+
+
+def list_candidates(classes: Sequence[str], chosen: Counts, n_images: int) -> tuple[Any, Any]:
+    """Names and counts of each image's candidates, the most votes first: Arrow lists of strings."""
     order = np.lexsort([chosen.label, -chosen.votes, chosen.image])
-    sizes = np.bincount(chosen.image, minlength=len(votes.images))
+    sizes = np.bincount(chosen.image, minlength=n_images)
     offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
-
-    def join(parts: Any) -> Any:
-        return pc.binary_join(pa.ListArray.from_arrays(offsets, parts), "|")
-
-    names = pa.array(votes.classes, pa.string()).take(pa.array(chosen.label[order]))
+    names = pa.array(classes, pa.string()).take(pa.array(chosen.label[order]))
     counts = pa.array(chosen.votes[order]).cast(pa.string())
-    columns = {"image": votes.images, "candidates": join(names), "votes": join(counts)}
-    return pa.table(columns)
+    names, counts = (pa.ListArray.from_arrays(offsets, parts) for parts in (names, counts))
+    return names, counts
 
 
 def refuse_output(path: Path, votes: Path, overwrite: bool) -> None:
@@ -143,7 +149,8 @@ def write_rows(table: Any, path: Path) -> None:
     if path.suffix.lower() == ".parquet":
         write_whole(path, lambda temporary: pa.parquet.write_table(table, temporary))
     else:
-        write_whole(path, lambda temporary: _write_csv(table, temporary))
+        cells = _escape(path, table)
+        write_whole(path, lambda temporary: _write_csv(cells, temporary))
 
 
 def _is_long(cells: Cells) -> bool:
@@ -196,7 +203,9 @@ def _read_wide(cells: Cells, image: Any) -> _Ballots:
     )
 
 
-def _check_ballots(path: Path, folder: Path, ballots: _Ballots, problems: Problems) -> None:
+def _check_ballots(
+    path: Path, folder: Path, ballots: _Ballots, problems: Problems, known: Any
+) -> None:
     def add(kind: str, wrong: NDArray[np.bool_], describe: Callable[[int], str]) -> None:
         def place(i: int) -> tuple[Path, int]:
             return path, int(ballots.row[i])
@@ -206,14 +215,19 @@ def _check_ballots(path: Path, folder: Path, ballots: _Ballots, problems: Proble
     def show(i: int) -> str:
         return printable(ballots.image[i])
 
+    def describe_absent(i: int) -> str:
+        first = "" if known is None else f"{show(i)} is in no row of the table, and "
+        return first + describe_missing(ballots.image[i].as_py(), folder)
+
     where = printable(folder)
     unnamed, leaving = to_mask(pc.equal(ballots.image, "")), find_leaving(ballots.image)
     there, away = look_up(ballots.image, folder)
     leaving |= away
     add("path", unnamed, lambda _: "names no image")
     add("outside", leaving, lambda i: f"{show(i)} leaves the image folder {where}")
-    missing = ~unnamed & ~leaving & ~there
-    add("missing image", missing, lambda i: describe_missing(ballots.image[i].as_py(), folder))
+    if known is not None:
+        there |= to_mask(pc.is_in(ballots.image, value_set=known))
+    add("missing image", ~unnamed & ~leaving & ~there, describe_absent)
     nobody = to_mask(pc.equal(ballots.annotator, ""))
     add("annotator", nobody, lambda _: "names no annotator")
     joined = to_mask(pc.match_substring(ballots.label, "|"))
@@ -242,8 +256,9 @@ def _count_once(votes: Votes, path: Path, ballots: _Ballots, problems: Problems)
     problems.add_rows("warning", "vote", again, place, lambda i: f"{describe(i)}, {repeated}")
     other = "for another label: both count"
     problems.add_rows("warning", "votes", changed, place, lambda i: f"{describe(i)}, {other}")
-    columns = (votes.image[kept], votes.annotator[kept], votes.label[kept])
-    return Votes(votes.images, votes.annotators, votes.classes, *columns)
+    columns = (votes.image, votes.annotator, votes.label, votes.row)
+    kept_columns = (column[kept] for column in columns)
+    return Votes(votes.images, votes.annotators, votes.classes, *kept_columns)
 
 
 def _find_index(names: Any, known: Any) -> Integers:
@@ -251,12 +266,24 @@ def _find_index(names: Any, known: Any) -> Integers:
     return np.asarray(found, dtype=np.int64)
 
 
+def _escape(path: Path, table: Any) -> Any:
+    """The columns as text, without formulas; refused where one holds neither text nor numbers."""
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            columns[escape_formula(name)] = escape_column(to_strings(column))
+        except (pa.ArrowException, NotImplementedError):
+            what = f"column {printable(name)} holds {printable(column.type)}"
+            raise DataError(f"{printable(path)}: {what}, which a CSV cannot hold") from None
+    return pa.table(columns)
+
+
 def _write_csv(table: Any, path: Path) -> None:
-    cells = [escape_column(column) for column in table.columns]
-    plain = not any(pc.any(pc.match_substring_regex(c, '[",\r\n]')).as_py() for c in cells)
+    plain = not any(
+        pc.any(pc.match_substring_regex(column, '[",\r\n]')).as_py() for column in table.columns
+    )
     options = {"include_header": False, "quoting_style": "none" if plain else "needed"}
     with open(path, "w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerow(map(escape_formula, table.column_names))
+        csv.writer(file, lineterminator="\n").writerow(table.column_names)
     with open(path, "ab") as file:
-        rows = pa.table(cells, names=table.column_names)
-        pa.csv.write_csv(rows, file, pa.csv.WriteOptions(**options))
+        pa.csv.write_csv(table, file, pa.csv.WriteOptions(**options))

@@ -139,6 +139,7 @@ class ClassicPredictor:
     shape: tuple[int, ...]  # (H, W, channels), or (D,) of features
     options: Classic
     classifier: "CandidateClassifier"
+    gives_probabilities = False
 
     @classmethod
     def restore(
@@ -164,22 +165,16 @@ class ClassicPredictor:
         """Where the classifier computes."""
         return choose_device(self.classifier.device)
 
-    def require_probabilities(self) -> None:
-        """Neither method gives any."""
-        name = self.options.name
-        raise UsageError(f"{name} gives no probabilities; in Python, Run.predict gives labels")
-
     def predict_proba(self, inputs: ArrayLike) -> NDArray[np.float32]:
         """Refused: neither method gives probabilities."""
-        self.require_probabilities()
-        raise AssertionError
+        name = self.options.name
+        raise UsageError(f"{name} gives no probabilities; in Python, Run.predict gives labels")
 
     def scores_and_features(
         self, inputs: sources.Inputs | RowsOf
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Refused: neither method gives probabilities."""
-        self.require_probabilities()
-        raise AssertionError
+        """Refused: neither method gives scores."""
+        raise UsageError(f"{self.options.name} gives no class scores")
 
     def predict(self, inputs: ArrayLike) -> sources.Labels:
         """The class (M,) of each image or row of features; nothing is kept in the cache."""

@@ -38,13 +38,13 @@ class NetworkRun:
     settings: Settings
     folder: RunFolder
     problem: Problem
-    moments: Moments
     data: TrainingSet
     order: Order
     test: TestSet | None
     state: TrainState
     resumed: bool = False
     step: Step | None = None  # where some were timed already
+    carried: int | None = None  # classes that a run which it starts from knows; None: there is none
 
     @property
     def epochs(self) -> int:
@@ -55,6 +55,13 @@ class NetworkRun:
     def total_steps(self) -> int:
         """Optimiser steps of the whole run."""
         return self.epochs * self.order.steps
+
+    @property
+    def moments(self) -> Moments:
+        """Mean and deviation of each channel that its networks normalise images by."""
+        online = self.state.nets.modules["online"]
+        mean, std = (online.get_buffer(name).flatten() for name in ("mean", "std"))
+        return mean, std
 
     @property
     def predictor(self) -> "NetworkPredictor":
@@ -125,6 +132,7 @@ class NetworkPredictor:
     classes: tuple[str, ...]
     shape: tuple[int, ...]  # (H, W, channels)
     networks: Mapping[str, nn.Module]  # "online" predicts; "key" is kept beside it, if any
+    gives_probabilities = True
 
     @classmethod
     def restore(
@@ -160,9 +168,6 @@ class NetworkPredictor:
         """Where the network lies."""
         mean: Tensor = self.networks["online"].get_buffer("mean")
         return mean.device
-
-    def require_probabilities(self) -> None:
-        """Every network gives them."""
 
     def predict_proba(self, inputs: ArrayLike) -> NDArray[np.float32]:
         """Class probabilities (M, C) of images."""

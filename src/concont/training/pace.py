@@ -4,10 +4,11 @@ import copy
 import math
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 
-from concont.errors import UsageError
+from concont.errors import UsageError, printable
 from concont.runs.settings import Settings
 from concont.training.evaluate import predict_proba
 from concont.training.network_run import NetworkRun
@@ -92,7 +93,16 @@ def describe(run: NetworkRun, pace: Pace) -> str:
         f"{where}: {len(problem.rows):,} images of {height} x {width}, {problem.n_partial:,} with "
         f"candidate sets, {length}; about {in_words(left)}"
     )
-    return f"{line}\n{ADVICE}" if device.type == "cpu" and left > LONG else line
+    lines = [line, *_describe_start(run)]
+    return "\n".join([*lines, ADVICE] if device.type == "cpu" and left > LONG else lines)
+
+
+def _describe_start(run: NetworkRun) -> list[str]:
+    if run.carried is None:
+        return []
+    n_classes, path = len(run.problem.classes), Path(run.settings.model.start or "")
+    known = f"{run.carried} of {n_classes} classes are known there, {n_classes - run.carried} new"
+    return [f"starts from {printable(path.parent)}: {known}"]
 
 
 def in_words(seconds: float) -> str:

@@ -30,12 +30,13 @@ class Predictor(Protocol):
         """Where it computes."""
         ...
 
-    def require_probabilities(self) -> None:
-        """Refuse, with a UsageError, where the method gives labels alone."""
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether the method says more than a label."""
         ...
 
     def predict_proba(self, inputs: ArrayLike) -> NDArray[np.float32]:
-        """Class probabilities (M, C), if the method gives any."""
+        """Class probabilities (M, C); a UsageError where the method gives labels alone."""
         ...
 
     def scores_and_features(

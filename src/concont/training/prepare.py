@@ -33,6 +33,7 @@ from concont.training import checkpoint, cuda_speed
 from concont.training.evaluate import TestSet
 from concont.training.meter import Meter
 from concont.training.network_run import NetworkRun
+from concont.training.start import start_from_run
 from concont.training.state import TrainState
 from concont.types import Plain
 
@@ -58,7 +59,7 @@ def prepare(
     if model is None:
         refuse_unknown_network(settings.model)
     saved = checkpoint.load(folder, device) if resumed else None
-    if saved is None and settings.model.weights_digest is None:
+    if saved is None and not (settings.model.weights_digest or settings.model.start_digest):
         settings = replace(settings, model=identify_weights(settings.model))
     if cuda_speed.should_compile(settings, device):
         cuda_speed.start_compile_workers()
@@ -70,14 +71,9 @@ def prepare(
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.benchmark = not train.deterministic  # the fastest of its algorithms
-    height, width, channels = problem.images.shape[1:]
-    moments = measure_channels(problem)
-    if model is None:
-        moments = find_moments(settings.model, channels, moments)
-    shape, classes = (channels, height, width), len(problem.classes)
     torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
-    fresh = saved is None  # else its weights are those of the checkpoint
-    online = build(settings.model, shape, classes, moments, train.seed, model, fresh).to(device)
+    online, carried = _make_network(settings, problem, model, saved is None)
+    online.to(device)
     order = Order.of(problem, train, method.partial_rows_first)
     if order.batch_size < train.batch_size:
         log.warning(
@@ -89,16 +85,33 @@ def prepare(
         settings,
         folder,
         problem,
-        moments,
         TrainingSet.of(problem, device, train.memory_share),
         order,
         TestSet.of(problem, device, train.memory_share),
         make_initial_state(settings, online, torch.from_numpy(problem.candidates).to(device)),
         resumed,
+        carried=carried,
     )
     if resumed:
         _take_up_checkpoint(run, saved)
     return run
+
+
+def _make_network(
+    settings: Settings, problem: Problem, own: nn.Module | None, begins: bool
+) -> tuple[Network, int | None]:
+    """The online network, and how many classes the run knows whose weights it has, if of a run.
+
+    begins: with its first weights; else those of a checkpoint will replace them.
+    """
+    height, width, channels = problem.images.shape[1:]
+    shape, n_classes, seed = (channels, height, width), len(problem.classes), settings.train.seed
+    model, moments = settings.model, measure_channels(problem)
+    if own is None:
+        moments = find_moments(model, channels, moments)
+    online = build(model, shape, n_classes, moments, seed, own, load_weights=begins)
+    starts = begins and model.start is not None
+    return online, start_from_run(online, model, problem) if starts else None
 
 
 def make_initial_state(settings: Settings, online: Network, candidates: Tensor) -> TrainState:
@@ -183,7 +196,7 @@ def _take_up_checkpoint(run: NetworkRun, saved: dict[str, Any] | None) -> None:
 
 
 def _warn_of_frozen(settings: Settings, model: nn.Module | None) -> None:
-    random = settings.model.weights is None and model is None
+    random = settings.model.weights is None and settings.model.start is None and model is None
     if settings.optimizer.backbone_rate == 0 and random:
         log.warning("the backbone is frozen with random weights: give some, by model.weights")
 
