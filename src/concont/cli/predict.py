@@ -33,7 +33,8 @@ def predict(
     top: Annotated[int, typer.Option(min=1, help="How many classes to name an image.")] = 1,
     form: Annotated[Format, typer.Option("--format", help="CSV or JSON lines.")] = Format.CSV,
     out: Annotated[
-        Path | None, typer.Option(help="The file to write; by default standard output.")
+        Path | None,
+        typer.Option("--out", "-o", help="The file to write; by default standard output."),
     ] = None,
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
 ) -> None:
