@@ -51,6 +51,13 @@ def test_data_that_is_gone_leaves_the_record(config, toy_npz, tmp_path):
     assert "\n" not in said
 
 
+def test_data_that_was_moved_is_found_where_it_lies_now(config, toy_npz, tmp_path):
+    run = concont.train(config, out=tmp_path / "run")
+    moved = toy_npz.rename(tmp_path / "moved.npz")
+    measured = measure_run(run.path, review=3, data=str(moved))
+    assert (len(measured.cards), measured.missing) == (3, ())
+
+
 def test_data_that_has_changed_is_not_taken_for_the_runs_own(config, toy_npz, tmp_path):
     run = concont.train(config, out=tmp_path / "run")
     with np.load(toy_npz) as arrays:

@@ -22,10 +22,16 @@ def report(
     review: Annotated[
         int, typer.Option(min=0, help="How many images to show for review, of each run.")
     ] = 200,
+    data: Annotated[
+        str | None, typer.Option(help="Where the runs' data lies now; by default where it lay.")
+    ] = None,
+    images: Annotated[
+        str | None, typer.Option(help="Where a table's images lie now; by default where they lay.")
+    ] = None,
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
 ) -> None:
     """Write a page to look at: what came of a run, its doubtful images, several runs compared."""
-    refuse_output(out, overwrite, suffixes=SUFFIXES)
+    refuse_output(out, overwrite, inputs=[data], suffixes=SUFFIXES)
     from concont.report.record import read_runs
 
     records = read_runs(runs)  # what can be refused, before what is slow
@@ -33,7 +39,7 @@ def report(
     from concont.report.page import render
     from concont.runs.folder import write_whole
 
-    page = make_page(records, review, device)
+    page = make_page(records, review, device, data, images)
     text = render(page)
     write_whole(out, lambda path: _write(path, text))
     for run in page.runs:

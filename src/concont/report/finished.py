@@ -19,10 +19,19 @@ from concont.report.wording import show_share
 NOT_ENDED = "No map, review list or confusions: the run has not ended; they need its network."
 
 
-def make_page(records: Sequence[RunRecord], review: int, device: str = "auto") -> Page:
-    """The page of these runs; review: how many images of each to show for review."""
+def make_page(
+    records: Sequence[RunRecord],
+    review: int,
+    device: str = "auto",
+    data: str | None = None,
+    images: str | None = None,
+) -> Page:
+    """The page of these runs; review: how many images of each to show for review.
+
+    data, images: where the runs' data and a table's images lie now, if not where they lay.
+    """
     measured = {
-        record.name: measure_run(record.path, review, device)
+        record.name: measure_run(record.path, review, device, data, images)
         if record.summary is not None
         else Measured(missing=(NOT_ENDED,))
         for record in records

@@ -30,8 +30,17 @@ class Measured:
     missing: tuple[str, ...] = ()  # sentences: what, and why
 
 
-def measure_run(path: Path, review: int, device: str = "auto") -> Measured:
-    """All that can still be said of a finished run; what fails is missing, and says why."""
+def measure_run(
+    path: Path,
+    review: int,
+    device: str = "auto",
+    data: str | None = None,
+    images: str | None = None,
+) -> Measured:
+    """All that can still be said of a finished run; what fails is missing, and says why.
+
+    data, images: where the run's data and a table's images lie now, if not where they lay.
+    """
     missing = list[str]()
 
     def attempt(what: str, work: Callable[[], Any]) -> Any:
@@ -42,7 +51,9 @@ def measure_run(path: Path, review: int, device: str = "auto") -> Measured:
             return None
 
     run = attempt("Nothing that needs the network", lambda: load(path, device=device))
-    problem = run and attempt("No map, review list or confusions", run.read_problem)
+    problem = run and attempt(
+        "No map, review list or confusions", lambda: run.read_problem(data, images)
+    )
     if problem is None:
         return Measured(missing=tuple(missing))
     resolution = attempt("No map and no review list", lambda: resolve(run, problem))
