@@ -87,6 +87,7 @@ OTHER = {
     "docs/classic.md": ["0.5 GiB", "3.3", "4.3"],
     "docs/data.md": ["0.5", "1 GiB"],
     "docs/networks.md": ["8 times"],
+    "docs/report.md": ["127.0", "2 seconds"],
     "docs/resolve.md": ["95 %"],
     "docs/deviations.md": ["0.07", "0.5"],
     "docs/recipe.md": ["0.3", "0.5", "0.7", "0.97", "0.99", "0.999", "0.03", "10 %", "20 %"],

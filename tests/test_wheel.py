@@ -127,12 +127,15 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     source = ROOT / "src"
     shelf = source / "concont" / "config" / "recipes"
     recipes = {str(p.relative_to(source)) for p in shelf.rglob("*.yaml")}
+    assets = source / "concont" / "report" / "assets"
+    page = {str(p.relative_to(source)) for p in assets.iterdir()}
     modules = {str(p.relative_to(source)) for p in source.rglob("*.py")}
     shipped = {
         f"concont/config/recipes/{name}.yaml" for name in ("default", "overlays/rows", "digits")
     }
     assert shipped <= recipes
-    assert {"concont/py.typed", "concont/paper/tables.yaml"} | recipes | modules <= inside
+    assert "concont/report/assets/plotly-cartesian.min.js.gz" in page
+    assert {"concont/py.typed", "concont/paper/tables.yaml"} | recipes | page | modules <= inside
     about = f"concont-{__version__}.dist-info/"
     assert f"{about}licenses/LICENSE" in inside
     assert all(name.startswith(("concont/", about)) for name in inside)

@@ -9,6 +9,7 @@ from concont.cli import (
     evaluate,
     export,
     predict,
+    report,
     reproduce,
     resolve,
     results,
@@ -16,6 +17,7 @@ from concont.cli import (
     sweep,
     tables,
     train,
+    watch,
 )
 from concont.cli.app import main
 
@@ -29,6 +31,7 @@ __all__ = [
     "export",
     "main",
     "predict",
+    "report",
     "reproduce",
     "resolve",
     "results",
@@ -36,4 +39,5 @@ __all__ = [
     "sweep",
     "tables",
     "train",
+    "watch",
 ]

@@ -1,0 +1,1 @@
+"""Runs as a page to look at, written to a file or served while they train."""

@@ -1,0 +1,203 @@
+"""What a run folder says by itself, finished or not: read without torch, images or network."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isfinite
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal, TypeGuard
+
+from concont.classic.options import CLASSICS
+from concont.config.recipe_files import read_yaml
+from concont.errors import ConcontError, DataError, UsageError, printable
+from concont.runs.folder import RunFolder
+from concont.runs.settings import DATA_PATHS, NO_EFFECT_ON_RESULT
+from concont.runs.summary import Summary
+from concont.types import Plain
+
+State = Literal["finished", "running", "stopped", "waiting"]
+SILENCE = 60.0  # seconds without a sign before a run counts as stopped, at the least
+PATIENCE = 5  # times the usual time between two lines of metrics
+NOT_TOLD = {  # of the settings: where things lie, which says nothing of the run
+    *("recipe", "data.source", "data.candidates"),
+    *(f"data.{name}" for name in DATA_PATHS),
+    *(f"train.{name}" for name in NO_EFFECT_ON_RESULT),
+}
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run as its folder tells it; what is not there (yet) is None or empty."""
+
+    name: str  # unlike that of any other run on the page
+    path: Path
+    state: State = "waiting"
+    seen: float = 0.0  # when it last wrote anything, in seconds since 1970
+    began: float = 0.0  # when its settings were written
+    settings: Plain | None = None  # by section, as config.yaml holds them
+    rows: tuple[Plain, ...] = ()  # of metrics.jsonl
+    summary: Summary | None = None
+    data: Plain | None = None
+    environment: Plain | None = None
+    verdict: Plain | None = None
+    problems: tuple[str, ...] = ()  # why a file cannot be read
+
+    @property
+    def method(self) -> str:
+        """What it is trained by; empty before that is known."""
+        return str(self.get_setting("method", "name") or "")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Class names; empty before they are known."""
+        return tuple(str(name) for name in (self.data or {}).get("classes", ()))
+
+    @property
+    def epochs(self) -> int | None:
+        """How many it will have when it is finished; None for a method without epochs."""
+        epochs = self.get_setting("train", "epochs")
+        return int(epochs) if isinstance(epochs, int) and self.method not in CLASSICS else None
+
+    @property
+    def last(self) -> Plain:
+        """The newest line of metrics, empty before the first."""
+        return self.rows[-1] if self.rows else {}
+
+    @property
+    def seconds(self) -> float | None:
+        """Of training, so far."""
+        seconds = self.last.get("seconds") if self.summary is None else self.summary.seconds
+        return None if seconds is None else float(seconds)
+
+    @property
+    def evaluated_on(self) -> str | None:
+        """`test`, `holdout`, or None: there is nothing to measure on."""
+        found = (self.data or {}).get("evaluated_on")
+        return str(found) if found else None
+
+    @cached_property
+    def flat_settings(self) -> Plain:
+        """Settings by the name that `--set` takes, without those that say where things lie."""
+        flat = dict(_flatten(self.settings or {}))
+        return {name: value for name, value in flat.items() if name not in NOT_TOLD}
+
+    def get_setting(self, section: str, name: str) -> Any:
+        """One value; None where there is none."""
+        found = (self.settings or {}).get(section)
+        return found.get(name) if isinstance(found, Mapping) else None
+
+    def read_series(self, name: str) -> list[tuple[float, float]]:
+        """(epoch, value) of each line of metrics that has this value."""
+        pairs = ((row.get("epoch"), row.get(name)) for row in self.rows)
+        return [(float(x), float(y)) for x, y in pairs if is_number(x) and is_number(y)]
+
+
+def read_record(path: Path, name: str | None = None) -> RunRecord:
+    """A run's record; a file that is damaged is a problem that it tells of, not an error."""
+    folder, problems = RunFolder(path), list[str]()
+
+    def read(file: str, load: Callable[[], Any]) -> Any:
+        try:
+            return load() if (folder / file).is_file() else None
+        except (ConcontError, OSError, ValueError) as error:
+            problems.append(printable(error))
+            return None
+
+    def read_json(file: str) -> Any:
+        return read(file, lambda: _require_mapping(folder / file, folder.read_json(file)))
+
+    found = RunRecord(
+        name=name or name_apart([path])[0],
+        path=path,
+        seen=_last_sign(path),
+        began=_time_of(path / "config.yaml"),
+        settings=read("config.yaml", lambda: _read_settings(folder / "config.yaml")),
+        rows=tuple(
+            row for row in read("metrics.jsonl", folder.metrics) or () if isinstance(row, dict)
+        ),
+        summary=read("summary.json", folder.read_summary),
+        data=read_json("data.json"),
+        environment=read_json("environment.json"),
+        verdict=read_json("verdict.json"),
+    )
+    return replace(found, state=tell_state(found, time.time()), problems=tuple(problems))
+
+
+def read_runs(paths: Sequence[Path]) -> list[RunRecord]:
+    """Records of run folders, each under a name of its own; refused where there is no run."""
+    for path in paths:
+        RunFolder(path).require("config.yaml")
+    return [read_record(path, name) for path, name in zip(paths, name_apart(paths), strict=True)]
+
+
+def name_apart(paths: Sequence[Path]) -> list[str]:
+    """The folder's name of each path, with as many folders above it as tell them apart."""
+    parts = [path.resolve().parts for path in paths]
+    if len(set(parts)) < len(parts):
+        raise UsageError("the same run is given twice")
+    depth = 1
+    while len({each[-depth:] for each in parts}) < len(parts):
+        depth += 1
+    return [printable(os.path.join(*each[-depth:])) for each in parts]
+
+
+def tell_state(record: RunRecord, now: float) -> State:
+    """Whether it has ended, trains, or has been silent for longer than it usually is."""
+    if record.summary is not None:
+        return "finished"
+    times = [seconds for _, seconds in record.read_series("seconds")]
+    gaps = [after - before for before, after in zip([0.0, *times], times, strict=False)]
+    usual = median(gaps) if gaps else 0.0
+    if record.settings is not None and now - record.seen > max(SILENCE, PATIENCE * usual):
+        return "stopped"
+    return "running" if record.rows else "waiting"
+
+
+def find_differences(records: Sequence[RunRecord]) -> dict[str, list[Any]]:
+    """The settings that all runs have, with different values, each run's in order; seeds count."""
+    flats = [record.flat_settings for record in records]
+    names = [name for name in flats[0] if all(name in flat for flat in flats)]
+    values = {name: [flat[name] for flat in flats] for name in names}
+    return {name: own for name, own in values.items() if any(each != own[0] for each in own)}
+
+
+def _flatten(plain: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in plain.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _read_settings(path: Path) -> Plain:
+    return _require_mapping(path, read_yaml(path.read_text("utf-8"), str(path)))
+
+
+def _require_mapping(path: Path, content: Any) -> Plain:
+    if not isinstance(content, dict):
+        raise DataError(f"{path} holds no names with values")
+    return content
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is one, and finite."""
+    return isinstance(value, int | float) and isfinite(value)
+
+
+def _last_sign(path: Path) -> float:
+    """When anything in the folder was last written; 0 where there is no folder."""
+    try:
+        return max((_time_of(Path(entry)) for entry in os.scandir(path)), default=0.0)
+    except OSError:
+        return 0.0
+
+
+def _time_of(path: Path) -> float:
+    """When a file was last written; 0 where there is none."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

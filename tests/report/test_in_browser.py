@@ -1,0 +1,343 @@
+"""The page as a browser shows it: drawn, filtered, by keyboard, and live while a run trains."""
+
+import itertools
+import socket
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+from browser import needs_browser, open_browser
+from concont.report.class_charts import Bin
+from concont.report.finished import view_run
+from concont.report.page import lay_out, render
+from concont.report.record import read_record
+from made_runs import (
+    CLASSES,
+    HOSTILE,
+    make_measured,
+    make_page_of,
+    make_quality,
+    make_resolution,
+    make_rows,
+    make_run,
+)
+from processes import COMMAND, ENVIRONMENT
+
+pytestmark = needs_browser
+BINS = {"as trained": [Bin(0.5, 0.6, 10), Bin(0.9, 0.8, 40)]}
+TRACES = {
+    **{"accuracy": 2, "losses": 4, "confident": 3, "precision": 2, "thresholds": 3, "classes": 3},
+    **{"confusion": 1, "reliability": 2, "map": 4},
+}
+
+
+@pytest.fixture(scope="module")
+def visit():
+    with open_browser() as visit:
+        yield visit
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(page, name="page.html"):
+        path = tmp_path / name
+        path.write_text(render(page), "utf-8")
+        return path.as_uri()
+
+    return write
+
+
+@pytest.fixture
+def whole(tmp_path, write):
+    """The page of a run with all of its parts."""
+    measured = make_measured(make_resolution(n=60), quality=make_quality(), bins=BINS)
+    return write(make_page_of(make_run(tmp_path / "run"), measured))
+
+
+def count_traces(visit, name):
+    plot = f"figure[data-chart='{name}'] .plot"
+    return visit.page.locator(plot).evaluate("plot => plot._fullData.length")
+
+
+def test_every_chart_is_drawn_and_nothing_is_asked_of_the_network(visit, whole):
+    seen = visit().open(whole)
+    seen.show_everything()
+    assert {name: count_traces(seen, name) for name in TRACES} == TRACES
+    lines = seen.page.locator("figure[data-chart='thresholds'] .scatterlayer .trace")
+    assert lines.count() == 3
+    points = seen.page.locator("figure[data-chart='map'] .scatterlayer .point")
+    assert points.count() == 60 + 20
+    buttons = seen.page.locator(".modebar-btn").evaluate_all(
+        "all => all.map(each => each.getAttribute('aria-label'))"
+    )
+    assert set(buttons) == {"Zoom in", "Zoom out", "Reset axes", "Download plot as a PNG"}
+    assert (seen.said, seen.outside) == ([], [])
+
+
+def test_charts_wait_until_they_are_near(visit, whole):
+    seen = visit(viewport={"width": 1280, "height": 500}).open(whole)
+    seen.page.wait_for_selector("figure[data-chart='accuracy'] .main-svg")
+    assert seen.page.locator("figure[data-chart='map'] .main-svg").count() == 0
+
+
+def test_the_policy_keeps_the_network_out_whatever_a_script_tries(visit, whole):
+    seen = visit().open(whole)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(1)
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        tried = seen.page.evaluate(f"fetch('{address}').then(() => 'sent', () => 'refused')")
+        assert tried == "refused"
+        mark = f"<img src=x onerror=hacked=1><img src={address}>"
+        seen.page.evaluate("mark => document.body.insertAdjacentHTML('beforeend', mark)", mark)
+        with pytest.raises(TimeoutError):
+            listener.accept()
+    assert seen.page.evaluate("window.hacked") is None
+
+
+def test_hostile_names_do_nothing(visit, write, tmp_path):
+    names = [f"{HOSTILE[k % 6]}{k}" for k in range(60)]
+    resolution = make_resolution(n=60, classes=HOSTILE, names=names)
+    measured = make_measured(resolution, quality=make_quality(HOSTILE), bins=BINS)
+    path = make_run(tmp_path / HOSTILE[3].replace("/", "-"), classes=HOSTILE)
+    seen = visit().open(write(make_page_of(path, measured)))
+    seen.show_everything()
+    seen.show("figure[data-chart='map']")
+    seen.page.locator("figure[data-chart='map'] .plot").evaluate(
+        "plot => Plotly.Fx.hover(plot, [{curveNumber: 0, pointNumber: 0}])"
+    )
+    seen.page.locator("figure[data-chart='confusion'] .plot").evaluate(
+        "plot => Plotly.Fx.hover(plot, [{curveNumber: 0, pointNumber: [0, 1]}])"
+    )
+    seen.page.wait_for_timeout(200)
+    for each in seen.page.locator("details").all():
+        each.evaluate("each => each.open = true")
+    seen.page.select_option("#class", index=3)
+    seen.page.fill("#words", "<img")
+    assert seen.page.evaluate("window.hacked") is None
+    assert (
+        seen.page.locator("main [onerror], main [onload], main a[href^='javascript']").count() == 0
+    )
+    assert seen.page.locator("main script, .plot b, .plot svg a").count() == 0
+    drawn = seen.page.locator("figure[data-chart='confusion'] .xtick text").all_text_contents()
+    assert drawn[0] == HOSTILE[0]  # as it is written
+    assert (seen.said, seen.outside) == ([], [])
+
+
+def shown_cards(seen):
+    return seen.page.locator("[data-gallery] li:visible")
+
+
+def test_the_review_list_is_filtered_by_class_and_words_and_sorted(visit, whole):
+    seen = visit().open(whole)
+    assert shown_cards(seen).count() == 20
+    seen.page.select_option("#class", label="dog")
+    labels = shown_cards(seen).evaluate_all("all => all.map(each => each.dataset.class)")
+    assert set(labels) == {"dog"}
+    count = len(labels)
+    assert seen.page.text_content("#shown") == f"{count} of 20 images"
+    seen.page.fill("#words", "0010 DOG")
+    assert shown_cards(seen).count() == 1
+    seen.page.fill("#words", "nothing like this")
+    assert seen.page.text_content("#shown") == "0 of 20 images"
+    seen.page.fill("#words", "")
+    seen.page.select_option("#class", label="all")
+    seen.page.select_option("#order", "-rank")
+    ranks = shown_cards(seen).evaluate_all("all => all.map(each => +each.dataset.rank)")
+    assert ranks == list(range(20, 0, -1))
+    seen.page.select_option("#order", "probability")
+    shares = shown_cards(seen).evaluate_all("all => all.map(each => +each.dataset.probability)")
+    assert shares == sorted(shares)
+    assert seen.said == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_both_themes_can_be_read(visit, whole, scheme):
+    """Contrast of text by WCAG, as the system asks and after the switch."""
+    seen = visit(color_scheme=scheme).open(whole)
+    seen.show_everything()
+    first = measure_contrasts(seen)
+    seen.page.click("#theme")
+    second = measure_contrasts(seen)
+    assert min(*first.values(), *second.values()) >= 4.5, (first, second)
+    background = seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    dark_now = sum(parse_colour(background)) < 300
+    assert dark_now == (scheme == "light")
+    seen.show("figure[data-chart='accuracy']")
+    text = seen.page.locator("figure[data-chart='accuracy'] .legendtext").first
+    fill = text.evaluate("each => getComputedStyle(each).fill")
+    assert (sum(parse_colour(fill)) > 400) == dark_now  # charts change with the page
+
+
+def parse_colour(text):
+    return [float(part) for part in text[text.index("(") + 1 : -1].split(",")[:3]]
+
+
+def measure_contrasts(seen):
+    paper = luminance(seen.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    found = {}
+    for selector in ("h1", ".lead", ".facts dt", ".sentence", "nav a", "summary", ".cards p"):
+        colour = seen.page.locator(selector).first.evaluate("each => getComputedStyle(each).color")
+        pair = sorted((paper, luminance(colour)))
+        found[selector] = (pair[1] + 0.05) / (pair[0] + 0.05)
+    return found
+
+
+def luminance(colour):
+    parts = np.array(parse_colour(colour)) / 255
+    linear = np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
+
+
+def test_everything_is_reached_by_keyboard(visit, whole):
+    seen = visit().open(whole)
+    seen.page.keyboard.press("Tab")
+    assert seen.page.evaluate("document.activeElement.className") == "skip"
+    reached = set()
+    for _ in range(60):
+        seen.page.keyboard.press("Tab")
+        reached.add(
+            seen.page.evaluate(
+                "document.activeElement.id || document.activeElement.getAttribute('href')"
+                " || document.activeElement.tagName"
+            )
+        )
+    assert {"theme", "words", "class", "order", "#review", "#main", "SUMMARY"} <= reached
+    seen.page.focus("figure[data-chart='accuracy'] summary")
+    seen.page.keyboard.press("Enter")
+    rows = seen.page.locator("figure[data-chart='accuracy'] tbody tr")
+    rows.last.wait_for()
+    assert rows.count() == 4
+    outline = seen.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"  # the focus can be seen
+
+
+def test_a_reader_of_the_screen_is_told_what_charts_show(visit, whole):
+    seen = visit().open(whole)
+    seen.show_everything()
+    for name in TRACES:
+        figure = seen.page.locator(f"figure[data-chart='{name}']")
+        told = [figure.get_attribute(f"aria-{kind}") for kind in ("labelledby", "describedby")]
+        title, sentence = (seen.page.text_content(f"#{each}") for each in told)
+        assert (len(title) > 5, len(sentence) > 30) == (True, True), name
+        label = figure.locator("[role=group]").get_attribute("aria-label")
+        assert label == f"Chart: {title}"
+        assert figure.locator(".main-svg:not([aria-hidden])").count() == 0
+    headings = seen.page.locator("h1, h2, h3").evaluate_all(
+        "all => all.map(each => +each.tagName[1])"
+    )
+    assert headings[0] == 1
+    assert all(b - a <= 1 for a, b in itertools.pairwise(headings))
+    unnamed = seen.page.locator("input:not([aria-label]), select:not([aria-label])").evaluate_all(
+        "all => all.filter(each => !each.labels.length).length"
+    )
+    assert unnamed == 0
+    assert seen.page.locator("main, header, nav, footer").count() == 4
+
+
+def test_a_phone_shows_all_without_scrolling_sideways(visit, whole):
+    seen = visit(viewport={"width": 390, "height": 844}).open(whole)
+    seen.show_everything()
+    wide = seen.page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 390
+
+
+def test_several_runs_share_charts_and_one_is_shown_in_detail(visit, write, tmp_path):
+    records, views = [], []
+    for name, n in (("one", 30), ("two", 60)):
+        record = read_record(make_run(tmp_path / name))
+        measured = make_measured(make_resolution(n=n), most=n // 6, quality=make_quality())
+        records.append(record)
+        views.append(view_run(record, measured))
+    begun = read_record(make_run(tmp_path / "begun", rows=make_rows(1), finished=False))
+    records.append(begun)
+    views.append(view_run(begun, make_measured(make_resolution(n=3), most=0)))
+    seen = visit().open(write(lay_out(records, views, title="3 runs")))
+    seen.show("figure[data-chart='accuracy']")
+    assert count_traces(seen, "accuracy") == 3
+    assert shown_cards(seen).count() == 5
+    seen.page.select_option("#run", "two")
+    assert shown_cards(seen).count() == 10
+    seen.show("figure[data-chart='map']")
+    points = seen.page.locator("figure[data-chart='map'] .scatterlayer .point")
+    assert points.count() == 60 + 10
+    seen.page.select_option("#run", "begun")
+    assert seen.page.locator("#review").is_hidden()
+    assert seen.page.locator("figure[data-chart='confusion']").is_hidden()
+    assert seen.said == []
+
+
+def test_a_page_prints_light_with_every_chart(visit, whole):
+    seen = visit(color_scheme="dark").open(whole)
+    assert seen.page.pdf()[:4] == b"%PDF"
+    drawn = seen.page.locator("figure .main-svg")
+    assert drawn.count() >= len(TRACES)
+    assert seen.page.evaluate("document.documentElement.dataset.theme ?? 'none'") == "none"
+
+
+def test_watching_follows_a_run_that_trains(visit, toy_npz, tmp_path):
+    """Served by one process while another trains; scroll and zoom stay where they were."""
+    sets = ["model.width=4", "train.evaluate_every=1", "train.batch_size=16", "model.name=small"]
+    words = ["--data", str(toy_npz), "--epochs", "60", "--out", "run", "--device", "cpu"]
+    words += [word for each in sets for word in ("--set", each)]
+    options = {"cwd": tmp_path, "env": ENVIRONMENT, "text": True}
+    watch = subprocess.Popen(
+        [*COMMAND, "watch", "run", "--port", "0", "--no-open"], **options, stdout=subprocess.PIPE
+    )
+    train = None
+    try:
+        watch.stdout.readline()
+        url = watch.stdout.readline().split(" on ")[1].split(";")[0]
+        seen = visit().open(url)
+        assert "Waiting for a run" in seen.page.text_content("h1")
+        train = subprocess.Popen([*COMMAND, "train", *words], **options, stdout=subprocess.DEVNULL)
+        plot = "figure[data-chart='accuracy'] .plot"
+        seen.page.wait_for_selector(f"{plot} .main-svg", timeout=60_000)
+        seen.page.locator(plot).evaluate("plot => Plotly.relayout(plot, {'xaxis.range': [0, 99]})")
+        seen.page.evaluate("scrollTo({top: 150, behavior: 'instant'})")
+        first = count_points(seen, plot)
+        wait_for(lambda: count_points(seen, plot) > first)
+        assert seen.page.evaluate("scrollY") == 150
+        assert seen.page.locator(plot).evaluate("plot => plot.layout.xaxis.range") == [0, 99]
+        assert train.wait(120) == 0
+        wait_for(lambda: "Accuracy so far" not in seen.page.text_content("#summary"))
+        assert count_points(seen, plot) == 60
+        assert seen.said == []
+        assert all(address.startswith(url) or address == "data:," for address in seen.asked)
+    finally:
+        for process in (train, watch):
+            if process is not None:
+                process.terminate()
+                process.communicate(timeout=20)
+    assert watch.returncode == 0
+
+
+def count_points(seen, plot):
+    return seen.page.locator(plot).evaluate("plot => plot.data[0].x.length")
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+@pytest.mark.long
+def test_fifty_thousand_images_are_shown_within_two_seconds(visit, write, tmp_path):
+    n, random = 50_000, np.random.RandomState(0)
+    images = random.randint(0, 256, (n, 32, 32, 3), np.uint8)
+    resolution = make_resolution(n=n, dim=128, classes=(*CLASSES, *map(str, range(7))))
+    classes = resolution.classes
+    measured = make_measured(resolution, images, most=200, quality=make_quality(classes), bins=BINS)
+    path = make_run(tmp_path / "run", epochs=800, classes=classes)
+    url = write(make_page_of(path, measured))
+    assert (tmp_path / "page.html").stat().st_size < 10 * 2**20
+    seen = visit().open(url)
+    seen.page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+    paint = seen.page.evaluate(
+        "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    )
+    print(f"first paint {paint:.0f} ms, {(tmp_path / 'page.html').stat().st_size / 2**20:.1f} MB")
+    assert paint < 2000
