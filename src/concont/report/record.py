@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any, Literal, TypeGuard
 
 from concont.classic.options import CLASSICS
-from concont.config.recipe_files import read_yaml
+from concont.config.yaml_text import read_yaml
 from concont.errors import ConcontError, DataError, UsageError, printable
 from concont.runs.folder import RunFolder
 from concont.runs.settings import DATA_PATHS, NO_EFFECT_ON_RESULT
