@@ -28,6 +28,8 @@ def start_run(
     folder = RunFolder(out) if out else RunFolder.dated(settings.method.name)
     if overwrite:
         folder.refuse_if_not_a_run()
+        if folder.path.is_dir():
+            folder.lock.acquire(folder.path)
     else:
         folder.refuse_if_used(
             f"go on with --resume {folder.path}, start it afresh with --overwrite, "

@@ -4,12 +4,16 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from concont.errors import DataError, UsageError
+from concont.errors import DataError, UsageError, printable
+from concont.runs import checksums, lock
+from concont.runs.checksums import Checksums
+from concont.runs.contents import check_data, check_environment, check_line, name_cure
+from concont.runs.lock import FolderLock
 from concont.runs.summary import Summary
 
 CONTENTS = {
@@ -23,7 +27,10 @@ CONTENTS = {
     "model.safetensors": "the trained network",
     "verdict.json": "pseudo-labels by class at the end, and how well they were told apart",
     "summary.json": "settings and result; written last",
+    "checksums.json": "what the others hold, so that damage is found",
 }
+# What a start that was killed at once may leave, beside half a file: nothing of a run.
+TRACES = (lock.LOCK, lock.HOLDER, checksums.NAME)
 
 
 def write_whole(path: Path, write: Callable[[Path], None], keep: Path | None = None) -> None:
@@ -51,18 +58,56 @@ def write_whole(path: Path, write: Callable[[Path], None], keep: Path | None = N
         os.close(handle)
 
 
-class RunFolder:
-    """One run's files."""
+def write_text(path: Path, text: str) -> None:
+    """A whole text file."""
+    write_whole(path, lambda temporary: _write(temporary, text))
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+
+class RunFolder:
+    """One run's files, written by the one process that holds the folder's lock.
+
+    others: names to take instead, one after another, where `path` is taken by then.
+    """
+
+    def __init__(self, path: str | Path, others: Iterator[Path] | None = None) -> None:
+        self.path, self._others = Path(path), others
+        self.lock = FolderLock()
 
     @classmethod
     def dated(cls, name: str) -> "RunFolder":
         """A new folder under `runs/`, named for the moment; its number grows if it is taken."""
         stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{name}"
-        candidates = (Path("runs") / (stem if n == 1 else f"{stem}-{n}") for n in range(1, 1000))
-        return cls(next(path for path in candidates if not path.exists()))
+        names = (Path("runs") / (stem if n == 1 else f"{stem}-{n}") for n in range(1, 1000))
+        return cls(next(path for path in names if not path.exists()), names)
+
+    @property
+    def checksums(self) -> Checksums:
+        """What its files must hold."""
+        return Checksums(self.path, write_text)
+
+    def claim(self, new: bool) -> None:
+        """Have the folder for this process alone; a new one is made, and refused if it is used."""
+        if new and not self.lock.is_held:
+            self._make()
+        self.lock.acquire(self.path)
+        try:
+            if new:
+                self.refuse_if_used()
+                (self / checksums.NAME).unlink(missing_ok=True)
+            self.remove_unfinished()
+        except BaseException:
+            self.lock.release()
+            raise
+
+    def _make(self) -> None:
+        """Make the folder; of a dated one the process that makes it has the name."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.mkdir()
+        except FileExistsError:
+            if self._others is not None:
+                self.path = next(self._others)
+                self._make()
 
     def __truediv__(self, name: str) -> Path:
         return self.path / name
@@ -71,7 +116,7 @@ class RunFolder:
         """A folder that holds anything is never written over by accident."""
         if self.path.is_file():
             raise UsageError(f"{self.path} is a file, not a folder")
-        if self.path.is_dir() and any(not _is_unfinished(path) for path in self.path.iterdir()):
+        if self.path.is_dir() and not all(map(_is_trace, self.path.iterdir())):
             raise UsageError(f"{self.path} is not empty; {cure}")
 
     def refuse_if_not_a_run(self) -> None:
@@ -87,7 +132,8 @@ class RunFolder:
         self.refuse_if_not_a_run()
         if self.path.is_dir():
             for path in sorted(self.path.iterdir(), key=lambda path: path.name == "config.yaml"):
-                path.unlink()
+                if path.name not in (lock.LOCK, lock.HOLDER):  # which this process may hold
+                    path.unlink()
 
     def remove_unfinished(self) -> None:
         """Remove what earlier, killed processes left half written."""
@@ -103,21 +149,63 @@ class RunFolder:
             raise UsageError(f"{self.path} holds no {name}, so it is not a run that can be used")
         return self / name
 
+    def require_whole(self, *names: str) -> None:
+        """Refuse files that do not hold what the run wrote; those that are not there are no run's.
+
+        Settings are known by their hash: what cannot change the result may be edited.
+        """
+        for name in names:
+            if (self / name).is_file() and not self.checksums.fits(name):
+                raise self.describe_damage(name, "it does not fit its checksum")
+
+    def describe_damage(self, name: str, problem: object) -> DataError:
+        """An error that names the file, what is wrong with it, and the cure."""
+        what = f"{printable(self / name)} is damaged: {printable(problem)}"
+        return DataError(f"{what}; {name_cure(name)}")
+
+    def write(self, name: str, write: Callable[[Path], None], previous: str | None = None) -> None:
+        """Let `write` make a file of the run; what stood there is kept as `previous`, if given."""
+
+        def write_and_note(temporary: Path) -> None:
+            write(temporary)
+            self.checksums.expect(name, temporary, previous)
+
+        keep = None if previous is None else self / previous
+        write_whole(self / name, write_and_note, keep)
+
     def write_text(self, name: str, text: str) -> None:
         """A whole text file."""
-        write_whole(self / name, lambda temporary: _write(temporary, text))
+        self.write(name, lambda temporary: _write(temporary, text))
 
     def write_json(self, name: str, content: Any) -> None:
         """A whole JSON file."""
         self.write_text(name, json.dumps(content, indent=2) + "\n")
 
-    def read_json(self, name: str) -> Any:
+    def read_json(self, name: str) -> dict[str, Any]:
         """What `write_json` wrote."""
-        path = self.require(name)
         try:
-            return json.loads(path.read_text("utf-8"))
-        except ValueError as error:
-            raise DataError(f"{path} is damaged: {error}") from None
+            content = json.loads(self.require(name).read_text("utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise self.describe_damage(name, error) from None
+        if not isinstance(content, dict):
+            raise self.describe_damage(name, "it holds no names with values")
+        return content
+
+    def read_data(self) -> dict[str, Any]:
+        """What `data.json` holds, checked."""
+        return self._read_checked("data.json", check_data)
+
+    def read_environment(self) -> dict[str, Any]:
+        """What `environment.json` holds, checked."""
+        return self._read_checked("environment.json", check_environment)
+
+    def _read_checked(self, name: str, check: Callable[[str], None]) -> dict[str, Any]:
+        content = self.read_json(name)
+        try:
+            check(json.dumps(content))
+        except DataError as error:
+            raise self.describe_damage(name, error) from None
+        return content
 
     def write_summary(self, summary: Summary) -> None:
         """Write `summary.json`, which marks the run as finished."""
@@ -129,11 +217,11 @@ class RunFolder:
         try:
             return Summary.from_dict(content)
         except DataError as error:
-            raise DataError(f"{self / 'summary.json'} is no summary of a run: {error}") from None
+            raise self.describe_damage("summary.json", f"no summary of a run: {error}") from None
 
     def refuse_other_data(self, digest: str, source: str = "") -> None:
         """What a run has learned holds for its own data, known by its digest, and no other."""
-        if (self / "data.json").is_file() and self.read_json("data.json")["digest"] != digest:
+        if (self / "data.json").is_file() and self.read_data()["digest"] != digest:
             now = f"in {source} now" if source else "there now"
             raise DataError(f"{self.path} was trained on other data than what is {now}")
 
@@ -159,11 +247,13 @@ class RunFolder:
         path = self / "metrics.jsonl"
         if not path.is_file():
             return []
-        lines = path.read_text("utf-8").split("\n")[:-1]  # after the last newline: cut short
         try:
+            lines = path.read_text("utf-8").split("\n")[:-1]  # after the last newline: cut short
+            for line in filter(None, lines):
+                check_line(line)
             return [json.loads(line) for line in lines if line]
-        except ValueError as error:
-            raise DataError(f"{path} is damaged: {error}") from None
+        except (ValueError, RecursionError, DataError) as error:
+            raise self.describe_damage("metrics.jsonl", error) from None
 
     def cut_metrics(self, step: int) -> None:
         """Forget the lines after a step, which a resumed run will write again."""
@@ -176,10 +266,15 @@ def _is_unfinished(path: Path) -> bool:
     return path.name.startswith(".") and path.name.endswith(".tmp")
 
 
+def _is_trace(path: Path) -> bool:
+    """Whether a start that was killed at once may have left this."""
+    return _is_unfinished(path) or path.name in TRACES
+
+
 def _is_part_of_a_run(path: Path) -> bool:
     """Whether a run writes files of this name."""
     known = path.name in CONTENTS or path.name.startswith("events.out.tfevents")
-    return path.is_file() and (known or _is_unfinished(path))
+    return path.is_file() and (known or _is_trace(path))
 
 
 def _write(path: Path, text: str) -> None:

@@ -30,7 +30,9 @@ def _find_records(path: Path) -> Iterator[Record]:
     elif path.suffix == ".json" or path.is_file():
         yield from read(path)
     elif RunFolder(path).finished:
-        yield of_run(RunFolder(path))
+        record = of_run(RunFolder(path))
+        check_record(record, path)
+        yield record
     elif not _is_unfinished_run(path):
         for entry in _list_entries(path):
             yield from _find_records(entry)

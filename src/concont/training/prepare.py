@@ -27,6 +27,7 @@ from concont.nets.network import (
 )
 from concont.nets.weights import identify_weights
 from concont.rng import derive, torch_stream
+from concont.runs.contents import START_AFRESH
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Optimizer, Settings
 from concont.training import checkpoint, cuda_speed
@@ -171,14 +172,24 @@ def _take_up_checkpoint(run: NetworkRun, saved: dict[str, Any] | None) -> None:
     run.folder.refuse_other_data(run.problem.digest, run.settings.data.source)
     if saved is None:
         return
+    if not 0 <= saved["step"] <= run.total_steps:
+        raise DataError(
+            f"the checkpoint in {run.folder.path} is of step {saved['step']}; the run has "
+            f"{run.total_steps}; {START_AFRESH}"
+        )
     device = run.data.device
-    if saved["device"] != device.type:
-        log.warning("resumed on %s what began on %s: not exact", device.type, saved["device"])
+    if saved.get("device") != device.type:
+        began = saved.get("device")
+        log.warning("resumed on %s what began on %s: not exact", device.type, began)
     try:
         run.state.load_state_dict(saved)
-    except (KeyError, RuntimeError, ValueError) as error:
+    except torch.OutOfMemoryError:
+        raise
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        log.debug("%s", error)
         raise DataError(
-            f"the checkpoint in {run.folder.path} does not fit its config.yaml: {error}"
+            f"the checkpoint in {run.folder.path} does not fit its config.yaml, of another network "
+            f"or optimiser ({type(error).__name__}); {START_AFRESH}"
         ) from None
 
 
