@@ -183,7 +183,7 @@ def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = No
     device : {"auto", "cpu", "cuda"}
         Where to predict; `auto` is a GPU where there is one.
     model : nn.Module, optional
-        The own network that it was trained with, if any; its weights are replaced.
+        The own network that it was trained with, if any; a copy gets the run's weights.
 
     Returns
     -------

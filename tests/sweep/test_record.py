@@ -125,7 +125,9 @@ def test_the_projects_own_records_are_records():
     assert all(settings_in(record) is not None for record in records)
 
 
-def test_settings_that_this_version_cannot_read_keep_their_hash(made_up):
+def test_settings_that_this_version_cannot_read_have_a_hash_of_their_own(made_up):
     record = made_up(CELL, settings={"train": {"speed": 7}}, settings_hash="old")
     assert settings_in(record) is None
-    assert key_of(record) == "old"
+    assert key_of(record).startswith("unread-")
+    assert key_of({**record, "settings_hash": "new", "seconds": 1.0}) == key_of(record)
+    assert key_of({**record, "data_digest": "other"}) != key_of(record)

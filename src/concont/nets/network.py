@@ -1,6 +1,7 @@
 """A backbone with a classifier and a projection head, and the two networks of a run."""
 
 import copy
+import threading
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +13,7 @@ from concont.rng import derive
 from concont.runs.settings import Model
 from concont.types import Nets
 
+SEEDING = threading.Lock()  # the stream of random numbers is shared by all threads
 Moments = tuple[Tensor, Tensor]  # mean and standard deviation of each channel
 
 
@@ -94,7 +96,7 @@ def build(
     `backbone` is a module of the user's own that returns features; it keeps its weights.
     load_weights: False where a run's own will replace those that `model.weights` names.
     """
-    with torch.random.fork_rng(devices=[]):
+    with SEEDING, torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(seed, "weights"))
         body = _make_backbone(model, shape, load_weights) if backbone is None else backbone
         dim = _feature_size(body, shape)

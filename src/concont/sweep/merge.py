@@ -1,13 +1,13 @@
 """Results from elsewhere: whatever a user may point at that holds finished runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from concont.errors import DataError
+from concont.errors import DataError, printable
 from concont.runs.folder import RunFolder
 from concont.sweep.folder import SweepFolder
 from concont.sweep.ledger import Ledger
-from concont.sweep.record import Record, check_record, of_run, read
+from concont.sweep.record import Record, check_record, key_of, of_run, read, settings_in
 
 
 def collect_records(path: Path) -> list[Record]:
@@ -20,6 +20,22 @@ def collect_records(path: Path) -> list[Record]:
     if not found:
         raise DataError(f"{path} holds no finished run")
     return found
+
+
+def refuse_false_claims(records: Sequence[Record], known: set[str]) -> None:
+    """Refuse a record whose settings are one run's and whose stated hash is another run's.
+
+    known: the hashes of a ledger. A hash that no run has is one of an earlier version.
+    """
+    keys = [key_of(record) for record in records]
+    others = known | set(keys)
+    for record, key in zip(records, keys, strict=True):
+        claimed = record["settings_hash"]
+        if claimed != key and claimed in others and settings_in(record) is not None:
+            raise DataError(
+                f"a record claims the hash {printable(claimed)}, which is another run's; by its "
+                f"settings it is {key}: leave it out, nothing was added"
+            )
 
 
 def _find_records(path: Path) -> Iterator[Record]:

@@ -1,5 +1,6 @@
 """A finished run as one small record that can be carried anywhere."""
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -108,10 +109,15 @@ def settings_in(record: Record) -> Settings | None:
 
 
 def key_of(record: Record) -> str:
-    """The hash by which this version knows the record's run."""
+    """The hash by which this version knows the record's run; what a record claims is not believed.
+
+    Of settings that cannot be read it is one of their own, which stands in no other run's way.
+    """
     settings = settings_in(record)
     if settings is None:
-        return str(record["settings_hash"])
+        known = [record.get(name) for name in ("settings", "data_digest", "sets_hash")]
+        text = json.dumps(known, sort_keys=True)
+        return f"unread-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     return settings.hash(record.get("data_digest"), record.get("sets_hash"))
 
 

@@ -1,5 +1,6 @@
 """A run that trains a network: step by step, with checkpoints; and the predictor that it leaves."""
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -139,6 +140,7 @@ class NetworkPredictor:
         classes, moments = tuple(described["classes"]), described["normalisation"]
         height, width, channels = described["shape"]
         scale = torch.tensor(moments["mean"]), torch.tensor(moments["std"])
+        model = copy.deepcopy(model)  # its weights are replaced, and others may be using it
         shape = (channels, height, width)
         seed = settings.train.seed
         # What the weights were when training began is of no account: these replace them.

@@ -80,6 +80,7 @@ def prepare(
     fresh = saved is None  # else its weights are those of the checkpoint
     online = build(settings.model, shape, classes, moments, train.seed, model, fresh).to(device)
     order = Order.of(problem, train, method.partial_rows_first)
+    _refuse_batches_without_labels(order, settings)
     if order.batch_size < train.batch_size:
         log.warning(
             "a batch holds %d rows, not %d: the data has no more",
@@ -191,6 +192,16 @@ def _take_up_checkpoint(run: NetworkRun, saved: dict[str, Any] | None) -> None:
             f"the checkpoint in {run.folder.path} does not fit its config.yaml, of another network "
             f"or optimiser ({type(error).__name__}); {START_AFRESH}"
         ) from None
+
+
+def _refuse_batches_without_labels(order: Order, settings: Settings) -> None:
+    """A share of partial rows that comes to none."""
+    if order.n_partial == 0 and not settings.method.reads_truth:
+        share, size = settings.train.partial_share, order.batch_size
+        raise UsageError(
+            f"train.partial_share is {share:g}: no row of a batch of {size} would have a candidate "
+            f"set, so nothing could be learned; give at least {1 / size:.2g}, or null"
+        )
 
 
 def _warn_of_frozen(settings: Settings, model: nn.Module | None) -> None:
