@@ -208,5 +208,5 @@ def test_batches_without_a_single_label_are_refused(toy_arrays, toy_config, shar
     toy_config["train"]["partial_share"] = 1 / 16
     prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
     toy_config["train"]["partial_share"] = share
-    toy_config["data"]["unlabeled"] = False  # so that every row has a label
+    toy_config["data"] = {"labeled": 0.5, "unlabeled": False}  # so that every row has a label
     prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))

@@ -1,7 +1,6 @@
 """A backbone with a classifier and a projection head, and the two networks of a run."""
 
 import copy
-import threading
 
 import torch
 import torch.nn.functional as F
@@ -9,11 +8,10 @@ from torch import Tensor, nn
 
 from concont.errors import UsageError
 from concont.nets.backbones import BACKBONES, Shape
-from concont.rng import derive
+from concont.rng import SEEDING, derive
 from concont.runs.settings import Model
 from concont.types import Nets
 
-SEEDING = threading.Lock()  # the stream of random numbers is shared by all threads
 Moments = tuple[Tensor, Tensor]  # mean and standard deviation of each channel
 
 

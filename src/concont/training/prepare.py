@@ -26,7 +26,7 @@ from concont.nets.network import (
     with_key,
 )
 from concont.nets.weights import identify_weights
-from concont.rng import derive, torch_stream
+from concont.rng import SEEDING, derive, torch_stream
 from concont.runs.contents import START_AFRESH
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Optimizer, Settings
@@ -76,9 +76,12 @@ def prepare(
     if model is None:
         moments = find_moments(settings.model, channels, moments)
     shape, classes = (channels, height, width), len(problem.classes)
-    torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
     fresh = saved is None  # else its weights are those of the checkpoint
-    online = build(settings.model, shape, classes, moments, train.seed, model, fresh).to(device)
+    with SEEDING:
+        torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
+        online = build(settings.model, shape, classes, moments, train.seed, model, fresh)
+        candidates = torch.from_numpy(problem.candidates).to(device)
+        state = make_initial_state(settings, online.to(device), candidates)
     order = Order.of(problem, train, method.partial_rows_first)
     _refuse_batches_without_labels(order, settings)
     if order.batch_size < train.batch_size:
@@ -95,7 +98,7 @@ def prepare(
         TrainingSet.of(problem, device, train.memory_share),
         order,
         TestSet.of(problem, device, train.memory_share),
-        make_initial_state(settings, online, torch.from_numpy(problem.candidates).to(device)),
+        state,
         resumed,
     )
     if resumed:
