@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from concont.cli.lost_output import fill_closed_descriptors
 from concont.errors import ConcontError, Interrupted
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Device(StrEnum):
 
 def main() -> None:
     """Run the command; a mistake or a failure is one line on standard error and an exit code."""
+    fill_closed_descriptors()
     _let_threads_sleep()
     try:
         app()

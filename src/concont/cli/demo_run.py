@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from concont.cli.display import percent, show_progress
+from concont.cli.lost_output import output_may_end
 from concont.config.resolve import resolve
 from concont.runs.folder import RunFolder
 from concont.runs.summary import Summary
@@ -42,6 +43,7 @@ def prepare_systems(seed: int, out: Path, holdout: float = 0.0) -> dict[str, Net
     return ready
 
 
+@output_may_end()
 def compare_systems(
     seed: int, out: Path, console: Console, stop: Callable[[], bool]
 ) -> dict[str, Summary]:

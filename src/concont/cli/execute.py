@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from concont.cli.app import console
-from concont.errors import Interrupted, UsageError
+from concont.cli.lost_output import output_may_end
+from concont.errors import ConcontError, Interrupted, UsageError, printable
 
 if TYPE_CHECKING:
     from concont.data.sources import Dataset
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from concont.training.trainers import PreparedRun
 
 
+@output_may_end()
 def start_run(
     settings: "Settings", out: Path | None, overwrite: bool, minutes: float | None = None
 ) -> None:
@@ -69,6 +71,7 @@ def load_showing_progress(data: "Data") -> "Dataset":
             bars.stop()
 
 
+@output_may_end()
 def resume_run(path: Path, method: str | None) -> None:
     """Go on with a run that was not finished."""
     from concont.runs.folder import RunFolder
@@ -111,6 +114,12 @@ def _execute(run: "PreparedRun") -> None:
         command = run.folder.resume_command(run.settings.own_method)
         cure = f"; go on with: {command}" if begun else ""
         raise Interrupted(f"stopped{cure}") from None
+    except OSError as error:
+        command = run.folder.resume_command(run.settings.own_method)
+        where = f"{printable(error.filename)}: " if error.filename else ""
+        begun = (run.folder / "config.yaml").is_file()
+        cure = f"; mend this, then go on with: {command}" if begun else ""
+        raise ConcontError(f"{where}{error.strerror or error}{cure}") from None
     result = _result(run.folder.read_summary())
     screen.print(f"{result}\nRun: {run.folder.path}", soft_wrap=True, highlight=False)
 

@@ -37,7 +37,7 @@ def write_whole(path: Path, write: Callable[[Path], None], keep: Path | None = N
     """Let `write` make a file under a temporary name, sync it, rename it into place.
 
     The name is of this call alone, so that two processes may write one file: the last one stays.
-    What stood there before moves to `keep`, if given.
+    What stood there before moves to `keep`, if given. An OSError names the file.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
@@ -48,14 +48,12 @@ def write_whole(path: Path, write: Callable[[Path], None], keep: Path | None = N
             with suppress(FileNotFoundError):  # nothing stood there
                 os.replace(path, keep)
         os.replace(temporary, path)
-    except BaseException:
+        _sync_folder(path.parent)
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)
         raise
-    handle = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -237,10 +235,15 @@ class RunFolder:
 
     def append_metrics(self, row: dict[str, Any]) -> None:
         """One line more, on disk when this returns."""
-        with open(self / "metrics.jsonl", "a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        path = self / "metrics.jsonl"
+        try:
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            error.filename = str(path)
+            raise
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines so far; one that a kill cut short is left out."""
@@ -259,6 +262,15 @@ class RunFolder:
         """Forget the lines after a step, which a resumed run will write again."""
         kept = [row for row in self.metrics() if row["step"] <= step]
         self.write_text("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in kept))
+
+
+def _sync_folder(path: Path) -> None:
+    """Have the names in a folder on disk, too."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _is_unfinished(path: Path) -> bool:

@@ -18,8 +18,12 @@ def save(folder: RunFolder, content: dict[str, Any]) -> None:
     """Write a checkpoint, keeping the one before it."""
 
     def write(temporary: Path) -> None:
-        with open(temporary, "wb") as file:  # a failed write is an OSError that says why
-            torch.save(content, file)
+        with open(temporary, "wb") as file:
+            try:
+                torch.save(content, file)
+            except RuntimeError as error:  # torch's own words do not say that the disk is full
+                why = error.__context__
+                raise why if isinstance(why, OSError) else error from None
 
     folder.write(CURRENT, write, previous=PREVIOUS)
 

@@ -40,6 +40,7 @@ from concont.types import Plain
 log = logging.getLogger("concont")
 AT_ONCE = 2**22  # pixels that are counted at once
 MEASURED = 2**30  # bytes of pixels that are counted, about
+IMPORTED_BY = os.getpid()
 SMALLEST = 4  # pixels: the networks halve a side twice
 
 
@@ -56,6 +57,7 @@ def prepare(
     """
     train, method = settings.train, settings.network_method
     device = choose_device(train.device)
+    _let_forked_child_train(device)
     if model is None:
         refuse_unknown_network(settings.model)
     saved = checkpoint.load(folder, device) if resumed else None
@@ -104,6 +106,17 @@ def prepare(
     if resumed:
         _take_up_checkpoint(run, saved)
     return run
+
+
+def _let_forked_child_train(device: torch.device) -> None:
+    """A child has none of its parent's threads, for which PyTorch would wait for ever."""
+    if os.getpid() == IMPORTED_BY:
+        return
+    if device.type == "cuda" and torch.cuda._is_in_bad_fork():
+        raise UsageError("a forked process cannot use the GPU; start it by `spawn`, or on the CPU")
+    if torch.get_num_threads() > 1:
+        log.warning("a forked process trains with one thread; started by `spawn` it has all")
+        torch.set_num_threads(1)
 
 
 def make_initial_state(settings: Settings, online: Network, candidates: Tensor) -> TrainState:

@@ -103,10 +103,10 @@ class Recorder:
 
         details: what the summary of this kind of run tells beside what every run's does.
         """
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
-        self.folder.write("model.safetensors", lambda path: save_file(tensors, path))
+        self.folder.write("model.safetensors", lambda path: _write(path, save(tensors)))
         settings, problem, lines = self.settings, self.problem, self.folder.metrics()
         if not lines:
             raise self.folder.describe_damage("metrics.jsonl", "its lines are gone")
@@ -149,6 +149,10 @@ class Recorder:
             return now
         before = self.folder.read_environment()
         return {**now, "earlier": [*before.pop("earlier", []), before]}
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
 
 
 def describe_data(problem: Problem, moments: Moments | None) -> dict[str, Any]:
