@@ -33,6 +33,14 @@ WARM.set_forkserver_preload(
 )
 
 
+def begin(*words, cwd=None, out):
+    """The command in a warm process that goes on by itself; its output goes to the file `out`."""
+    words = [str(word) for word in words]
+    process = WARM.Process(target=_main, args=(words, cwd, str(out), str(out)))
+    process.start()
+    return process
+
+
 def concont(*words, cwd=None):
     """Run to the end; returns the finished process with its output as text."""
     words = [str(word) for word in words]

@@ -55,7 +55,7 @@ class Killed(BaseException):
     """The process ends here, and cleans nothing up."""
 
 
-@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_kill_between_any_two_calls_of_the_system_is_no_damage(tmp_path, monkeypatch, again):
     """Every rename is one moment to be killed at; after it another start goes on, and is killed."""
     moments, system = [0, 0], folder_module.os.replace

@@ -186,6 +186,10 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, toy_config, data):
         finish(run)
     message = str(caught.value)
     assert "at step 4: loss nan, loss_part 0." in message
+    rows = run.order.epoch(3)[0].tolist()
+    shown = ", ".join(map(str, rows[:8]))
+    assert f"its batch: rows {shown} and 8 more of candidates.npz" in message
+    assert "weights are not finite from backbone." in message
     assert f"the last good checkpoint is {run.folder / 'checkpoint.pt'}" in message
     saved = torch.load(run.folder / "checkpoint.pt", weights_only=True)
     assert saved["step"] == 3

@@ -51,7 +51,7 @@ def write_whole(path: Path, write: Callable[[Path], None], keep: Path | None = N
         _sync_folder(path.parent)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and error.errno is not None:
             error.filename = str(path)
         raise
 

@@ -24,6 +24,8 @@ from concont.runs.settings import Settings
 from concont.training import checkpoint
 from concont.training.evaluate import TestSet, predict_proba, predict_with_features
 from concont.training.loop import Progress, fit
+from concont.training.memory import full_memory_in_words
+from concont.training.non_finite import diagnose, refuse_bad_weights
 from concont.training.predictor import check_inputs_fit
 from concont.training.pseudo_labels import judge_training_rows
 from concont.training.quality import evaluate_probabilities
@@ -70,7 +72,8 @@ class NetworkRun:
             self.folder, self.settings, self.problem, self.data.device, self.moments, since
         )
         try:
-            yield from self._train(recorder, stop)
+            with full_memory_in_words(self.settings, self.state, self.data, self.order):
+                yield from self._train(recorder, stop)
             self._write_verdict()
             spent, seconds = self.state.spent, self.state.seconds
             recorder.finish(
@@ -84,7 +87,8 @@ class NetworkRun:
         except NonFiniteLoss as error:
             path = self.folder / checkpoint.CURRENT
             last = f"the last good checkpoint is {path}" if path.exists() else "no checkpoint yet"
-            raise NonFiniteLoss(f"{error}; {last}") from None
+            found = diagnose(error, self.state, self.order)
+            raise NonFiniteLoss(f"{found}; {last}", error.step) from None
         finally:
             recorder.close()
 
@@ -101,6 +105,7 @@ class NetworkRun:
             stopping = not ended and stop()
             if due or stopping or ended:
                 state.meter.check()  # never a checkpoint of a broken run
+                refuse_bad_weights(state)
                 checkpoint.save(self.folder, state.state_dict())
                 saved_at = time.perf_counter()
             yield progress
