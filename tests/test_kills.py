@@ -19,7 +19,6 @@ SHORT = (
     *("--data", "digits", "--epochs", "6", "--set", "train.checkpoint_every=0"),
     *("--set", "train.evaluate_every=1", "--set", "model.width=4"),
 )
-STEPS = 22  # of an epoch, after which there is a checkpoint
 SWEEP = """
 base:
   recipe: digits
