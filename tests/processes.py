@@ -14,6 +14,7 @@ from concont.classic import features
 from concont.images.cache import load_images
 from concont.images.files import read_image
 from concont.runs.folder import write_whole
+from concont.runs.lock import FolderLock
 
 # One thread each: bit for bit the same whatever the number of cores.
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100", "CUDA_VISIBLE_DEVICES": ""}
@@ -31,6 +32,14 @@ WARM.set_forkserver_preload(
         *("concont.classic.parm", "sklearn.datasets", "rich.table", "rich.progress"),
     ]
 )
+
+
+def begin(*words, cwd=None, out):
+    """The command in a warm process that goes on by itself; its output goes to the file `out`."""
+    words = [str(word) for word in words]
+    process = WARM.Process(target=_main, args=(words, cwd, 100, str(out), str(out)))
+    process.start()
+    return process
 
 
 def concont(*words, cwd=None, columns=100):
@@ -82,6 +91,14 @@ def at_once(work, *arguments):
     for process in both:
         process.join(SECONDS)
     return [process.exitcode for process in both]
+
+
+def hold_lock(folder, connection):
+    """Lock a run folder, say so, and wait."""
+    lock = FolderLock()
+    lock.acquire(folder)
+    connection.send(os.getpid())
+    connection.recv()
 
 
 def write_file(barrier, path):

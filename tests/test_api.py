@@ -1,3 +1,6 @@
+import json
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from torch import nn
@@ -146,3 +149,54 @@ def test_predictions_leave_nothing_in_the_cache(tmp_path, toy_npz, toy_arrays, m
         path.unlink()
     assert run.evaluate()["accuracy"] == found
     assert len(list((tmp_path / "cache").rglob("*.npy"))) == 1
+
+
+def own_body():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 12))
+
+
+def test_a_second_load_with_the_same_module_leaves_the_first_alone(
+    tmp_path, toy_arrays, toy_config
+):
+    for seed in (1, 2):
+        toy_config["train"] |= {"seed": seed, "epochs": 1}
+        concont.train(toy_config, data=toy_arrays, model=own_body(), out=tmp_path / str(seed))
+    body, images = own_body(), toy_arrays["x_test"]
+    before = {name: tensor.clone() for name, tensor in body.state_dict().items()}
+    first = concont.load(tmp_path / "1", model=body)
+    expected = first.predict_proba(images)
+    second = concont.load(tmp_path / "2", model=body)
+    assert not np.array_equal(second.predict_proba(images), expected)
+    assert np.array_equal(first.predict_proba(images), expected)
+    assert all(tensor.equal(before[name]) for name, tensor in body.state_dict().items())
+
+
+def test_two_threads_train_and_load_as_one_alone_would(tmp_path, toy_arrays, toy_config):
+    """In the same folder of dated runs, from seeds of their own."""
+
+    def train(job):
+        seed, where = job
+        config = {**toy_config, "train": {**toy_config["train"], "seed": seed}}
+        run = concont.train(config, data=toy_arrays, out=where)
+        return concont.load(run.path).predict_proba(toy_arrays["x_test"])
+
+    alone = [train((seed, tmp_path / f"alone-{seed}")) for seed in (1, 2)]
+    for attempt in range(3):
+        with ThreadPoolExecutor(2) as threads:
+            jobs = [(seed, tmp_path / f"{attempt}-{seed}") for seed in (1, 2)]
+            together = list(threads.map(train, jobs))
+        assert all(map(np.array_equal, alone, together))
+
+
+def test_two_runs_at_the_same_moment_have_a_folder_each(
+    tmp_path, toy_arrays, toy_config, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("concont.runs.folder.time.strftime", lambda form: "20260101-000000")
+    with ThreadPoolExecutor(3) as threads:
+        runs = threads.map(lambda _: concont.train(toy_config, data=toy_arrays), range(3))
+    names = sorted(run.path.name for run in runs)
+    assert names == [f"20260101-000000-concont{end}" for end in ("", "-2", "-3")]
+    for name in names:
+        lines = (tmp_path / "runs" / name / "metrics.jsonl").read_text().splitlines()
+        assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3]

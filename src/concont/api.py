@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from torch import nn
+from torch import Tensor, nn
 
-from concont.config.resolve import read_settings, resolve
+from concont.config.resolve import resolve
 from concont.config.validate import get_section
 from concont.data import sources
 from concont.data.given import to_array
 from concont.data.own_data import OwnData, holds_image_files, load_data, load_labelled_images
 from concont.data.problem import Problem, make_problem
-from concont.errors import DataError, UsageError
+from concont.errors import DataError, UsageError, printable
 from concont.images.files import Fit
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Data, Settings
 from concont.runs.summary import Summary
 from concont.training.predictor import Predictor, check_inputs_fit
-from concont.training.trainers import trainer_of
+from concont.training.trainers import read_run_settings, trainer_of
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = No
     device : {"auto", "cpu", "cuda"}
         Where to predict; `auto` is a GPU where there is one.
     model : nn.Module, optional
-        The own network that it was trained with, if any; its weights are replaced.
+        The own network that it was trained with, if any; a copy gets the run's weights.
 
     Returns
     -------
@@ -221,12 +221,23 @@ def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = No
     from safetensors.torch import load_file
 
     folder = RunFolder(path)
-    summary, data = folder.read_summary(), folder.read_json("data.json")
-    settings = read_settings(folder.require("config.yaml"))
-    weights_path = folder.require("model.safetensors")
+    summary, data = folder.read_summary(), folder.read_data()
+    folder.require_whole("summary.json", "data.json", "model.safetensors")
+    settings = read_run_settings(folder)
     try:
-        weights = load_file(weights_path)
+        weights = load_file(folder.require("model.safetensors"))
     except SafetensorError as error:
-        raise DataError(f"{weights_path} is damaged: {error}") from None
+        raise folder.describe_damage("model.safetensors", error) from None
+    _refuse_non_finite(folder, weights)
     predictor = trainer_of(settings).restore(settings, data, weights, device, model)
     return Run(folder.path, settings, summary, data, predictor)
+
+
+def _refuse_non_finite(folder: RunFolder, weights: Mapping[str, Tensor]) -> None:
+    """With such a weight every prediction would be NaN."""
+    for name, tensor in weights.items():
+        if not tensor.isfinite().all():
+            raise DataError(
+                f"{folder.path} holds weights that are no finite numbers, first in "
+                f"{printable(name)}: its training went wrong; train it again"
+            )

@@ -21,7 +21,11 @@ class DataError(ConcontError):
 
 
 class NonFiniteLoss(ConcontError):
-    """Training met a loss that is not a finite number."""
+    """Training met a loss that is not a finite number; step: the first one, where it is known."""
+
+    def __init__(self, message: str, step: int | None = None) -> None:
+        super().__init__(message)
+        self.step = step
 
 
 class Interrupted(ConcontError):

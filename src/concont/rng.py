@@ -1,9 +1,12 @@
 """Named, independent random streams derived from one seed."""
 
 import hashlib
+import threading
 
 import numpy as np
 import torch
+
+SEEDING = threading.RLock()  # for whoever seeds torch's own stream, which all threads share
 
 
 def derive(seed: int, *names: str | int) -> int:

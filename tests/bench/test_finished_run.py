@@ -6,6 +6,7 @@ from concont.bench.finished_run import describe_run_time
 from concont.errors import UsageError
 from concont.runs.folder import RunFolder
 from concont.runs.summary import Summary
+from metrics_lines import metrics_line
 
 SUMMARY = {
     **{"method": "concont", "recipe": "digits", "data": "digits", "settings_hash": "a1"},
@@ -19,7 +20,7 @@ def folder(tmp_path):
     spent = {"first_step": 20.0, "steps": 70.0, "evaluation": 6.0, "other": 4.0}
     RunFolder(tmp_path).write_summary(Summary(**SUMMARY, seconds=100.0, seconds_by=spent))
     rows = [(40.0, 0.5), (70.0, 0.91), (99.0, 0.93)]
-    lines = [json.dumps({"step": i, "seconds": s, "accuracy": a}) for i, (s, a) in enumerate(rows)]
+    lines = [json.dumps(metrics_line(i, seconds=s, accuracy=a)) for i, (s, a) in enumerate(rows)]
     (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
     return RunFolder(tmp_path)
 
@@ -32,7 +33,7 @@ def test_a_run_says_its_share_of_other_time_and_when_it_passed(folder, passing, 
 
 
 def test_a_run_without_accuracies_passes_nothing(folder):
-    (folder / "metrics.jsonl").write_text('{"step": 1, "seconds": 1.0, "accuracy": null}\n')
+    (folder / "metrics.jsonl").write_text(json.dumps(metrics_line()) + "\n")
     assert describe_run_time(folder, 0.5)["passed_at_s"] is None
 
 

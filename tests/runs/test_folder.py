@@ -6,6 +6,8 @@ import pytest
 from concont.config.resolve import resolve, write_yaml
 from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder, write_whole
+from concont.runs.lock import FolderLock
+from metrics_lines import metrics_line
 from processes import at_once, write_file
 
 
@@ -103,13 +105,13 @@ def test_a_file_is_not_a_folder(tmp_path):
 def test_metrics_are_cut_back_and_a_torn_line_is_dropped(tmp_path):
     folder = RunFolder(tmp_path)
     for step in (10, 20, 30):
-        folder.append_metrics({"step": step})
+        folder.append_metrics(metrics_line(step))
     with open(folder / "metrics.jsonl", "a") as file:
         file.write('{"step": 40, "lo')
     assert [row["step"] for row in folder.metrics()] == [10, 20, 30]
     folder.cut_metrics(20)
     lines = (folder / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [10, 20]
+    assert [json.loads(text)["step"] for text in lines] == [10, 20]
     folder.cut_metrics(0)
     assert folder.metrics() == []
 
@@ -124,14 +126,26 @@ def test_damaged_files_are_named(tmp_path):
         folder.metrics()
 
 
+@pytest.mark.parametrize("text", ["", "{}", "[]", "3", "[" * 10**5, "\x00"])
+def test_a_line_of_metrics_or_a_file_that_says_nothing_is_named_with_a_cure(tmp_path, text):
+    folder = RunFolder(tmp_path)
+    if text:
+        (folder / "metrics.jsonl").write_text(f"{text}\n")
+        with pytest.raises(DataError, match=r"metrics\.jsonl is damaged: .*; put it back from a"):
+            folder.metrics()
+    (folder / "data.json").write_text(text)
+    with pytest.raises(DataError, match=r"data\.json is damaged: .*; put it back from a"):
+        folder.read_data()
+
+
 def test_dated_folders_do_not_collide(tmp_path, monkeypatch):
+    """Chosen at the same moment, they are told apart when they are made."""
     monkeypatch.chdir(tmp_path)
-    names = set()
-    for _ in range(3):
-        folder = RunFolder.dated("concont")
-        folder.path.mkdir(parents=True)
-        names.add(folder.path.name)
-    assert len(names) == 3
+    folders = [RunFolder.dated("concont") for _ in range(3)]
+    for folder in folders:
+        folder.claim(new=True)
+        (folder / "config.yaml").write_text("")
+    assert len({folder.path.name for folder in folders}) == len(list((tmp_path / "runs").iterdir()))
 
 
 def test_who_may_read_a_file_follows_the_umask_whoever_puts_it_in_place(tmp_path):
@@ -147,3 +161,43 @@ def test_who_may_read_a_file_follows_the_umask_whoever_puts_it_in_place(tmp_path
             assert (tmp_path / name).stat().st_mode & 0o777 == 0o640
     finally:
         os.umask(before)
+
+
+def test_the_folder_of_a_live_run_is_refused_and_that_of_a_dead_one_is_not(tmp_path):
+    path = tmp_path / "run"
+    live = RunFolder(path)
+    live.claim(new=True)
+    for new in (True, False):
+        with pytest.raises(UsageError, match=r"run is in use by process \d+ on .*; wait for"):
+            RunFolder(path).claim(new)
+    live.lock.release()
+    (path / ".config.yaml.12-0a1b2c3d.tmp").write_text("half")
+    RunFolder(path).claim(new=True)
+    (path / "config.yaml").write_text("")
+    with pytest.raises(UsageError, match="not empty"):
+        RunFolder(path).claim(new=True)
+    RunFolder(path).claim(new=False)
+    assert {each.name for each in path.iterdir()} == {"config.yaml", ".lock", ".lock.holder"}
+
+
+def test_what_is_cleared_stays_locked(tmp_path):
+    folder = RunFolder(tmp_path)
+    (folder / "config.yaml").write_text(write_yaml(resolve({}, "digits")))
+    folder.lock.acquire(folder.path)
+    folder.clear()
+    assert not (folder / "config.yaml").exists()
+    with pytest.raises(UsageError, match="is in use by"):
+        FolderLock().acquire(folder.path)
+
+
+def test_damage_is_found_by_its_checksum_and_named(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.write_json("data.json", {"classes": ["a", "b"]})
+    folder.require_whole("data.json", "summary.json")  # one that is not there is no damage
+    folder.write_json("data.json", {"classes": ["a", "c"]})
+    folder.require_whole("data.json")
+    (folder / "data.json").write_text((folder / "data.json").read_text().replace("c", "b", 1))
+    with pytest.raises(
+        DataError, match=r"data\.json is damaged: it does not fit its checksum; put"
+    ):
+        folder.require_whole("data.json")

@@ -61,7 +61,6 @@ def test_every_name_of_the_first_version_is_needed(name):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([1], "it holds no names with values"),
         ({**FIRST, "accuracy_last": 90.5}, "accuracy_last: Input should be less than or equal"),
         ({**FIRST, "unlabeled": 1}, "unlabeled: Input should be a valid boolean"),
         ({**FIRST, "seconds": "3"}, "seconds: Input should be a valid number"),
@@ -69,6 +68,13 @@ def test_every_name_of_the_first_version_is_needed(name):
 )
 def test_a_file_with_something_else_is_named_in_a_line(tmp_path, content, message):
     (tmp_path / "summary.json").write_text(json.dumps(content))
-    with pytest.raises(DataError, match=rf"summary\.json is no summary of a run: {message}") as e:
+    with pytest.raises(
+        DataError, match=rf"summary\.json is damaged: no summary of a run: {message}"
+    ) as e:
         RunFolder(tmp_path).read_summary()
     assert "\n" not in str(e.value)
+
+
+def test_a_list_is_no_summary():
+    with pytest.raises(DataError, match="it holds no names with values"):
+        Summary.from_dict([1])

@@ -73,7 +73,7 @@ def test_a_worker_is_killed_during_the_sweep(tmp_path, cluster, trainer_too, oth
 def test_what_ray_gives_up_is_a_failed_job_and_what_is_left_is_ended(tmp_path, cluster):
     with lost_broken_left(tmp_path) as (lost, broken, left):
         outcomes = on_ray([lost, broken, left], tmp_path, 2, max_retries=0)
-        assert_failed(next(outcomes), broken, ".* cannot be read")
+        assert_failed(next(outcomes), broken, ".* is damaged")
         (worker,) = wait_until(lambda: at_work(tmp_path, lost.key))
         os.kill(worker, signal.SIGKILL)
         assert_failed(next(outcomes), lost, "WorkerCrashedError: ")

@@ -64,7 +64,7 @@ def test_what_is_lost_is_a_failed_job_and_what_is_left_is_cancelled(tmp_path, mo
     monkeypatch.setattr(submitit.LocalJob, "cancel", lambda task: cancelled.append(task.job_id))
     with lost_broken_left(tmp_path) as (lost, broken, left):
         outcomes = on_local([lost, broken, left], tmp_path, 3)
-        assert_failed(next(outcomes), broken, ".* cannot be read")
+        assert_failed(next(outcomes), broken, ".* is damaged")
         (waiting,) = wait_until(lambda: at_work(tmp_path, lost.key))
         os.kill(waiting, signal.SIGKILL)
         assert_failed(next(outcomes), lost, r"lost by Slurm \(FINISHED\); see ")

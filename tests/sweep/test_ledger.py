@@ -129,6 +129,17 @@ def test_a_run_is_found_by_what_its_settings_mean_today(tmp_path, made_up):
     assert ledger.keys() == {key, key_of(strange)}
 
 
+def test_a_false_claim_does_not_block_the_run_whose_hash_it_is(tmp_path, made_up):
+    ledger, true = Ledger(tmp_path / "ledger.sqlite"), made_up(PART[0])
+    claimed = {"settings_hash": true["settings_hash"]}
+    false = [made_up(PART[1], **claimed), made_up(PART[2], settings={"train": 7}, **claimed)]
+    assert ledger.add(false) == 2
+    assert not {key_of(true)} & ledger.keys()
+    assert ledger.add([true]) == 1
+    assert {key_of(true)} <= ledger.keys()
+    assert ledger.records() == [*false, true]
+
+
 def test_a_row_is_hashed_once(tmp_path, made_up, monkeypatch):
     """However many results are added; rows that another process adds are seen too."""
     path, hashed = tmp_path / "ledger.sqlite", []

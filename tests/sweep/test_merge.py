@@ -10,7 +10,7 @@ from concont.errors import DataError
 from concont.paper.plan import cells_of
 from concont.sweep.folder import SweepFolder
 from concont.sweep.ledger import Ledger
-from concont.sweep.merge import collect_records
+from concont.sweep.merge import collect_records, refuse_false_claims
 from concont.sweep.record import of_run, write
 
 CELL = cells_of("table4")[0]
@@ -65,6 +65,17 @@ def test_a_run_that_is_not_finished_is_told_alone_and_passed_over_among_others(r
         collect_records(begun)
     shutil.copytree(run.path, tmp_path / "folder" / "done")
     assert collect_records(tmp_path / "folder") == [of_run(run)]
+
+
+def test_a_record_that_claims_the_hash_of_another_is_refused(made_up):
+    true = made_up(CELL)
+    false = made_up(CELL, seed=2, settings_hash=true["settings_hash"])
+    older = made_up(CELL, seed=3, settings_hash="of an earlier version")
+    refuse_false_claims([true, older], {true["settings_hash"]})
+    for records, known in (([true, false], set()), ([false], {true["settings_hash"]})):
+        with pytest.raises(DataError, match=f"claims the hash {true['settings_hash']}, which is a"):
+            refuse_false_claims(records, known)
+    refuse_false_claims([false], set())  # the true one is not here, and is not blocked later
 
 
 def test_nothing_is_an_error(tmp_path):

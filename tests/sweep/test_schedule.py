@@ -1,5 +1,6 @@
 """What is missing is run, and only that; with little time, only what fits into it."""
 
+import os
 import subprocess
 import time
 from itertools import pairwise
@@ -14,6 +15,7 @@ from concont.sweep.folder import SweepFolder
 from concont.sweep.ledger import Ledger
 from concont.sweep.process import Outcome, TrainingProcess
 from concont.sweep.schedule import Clock, find_missing, jobs_that_fit, run, run_within
+from metrics_lines import metrics_line
 from sweeps import at_work, record_of, tiny
 
 JOBS = list(plan([c for c in cells_of("table4") if c.data == "cifar10"], BUDGETS["short"]))
@@ -160,8 +162,7 @@ def lines(clock, job, *epochs):
     folder = clock.sweep.run(job.key)
     folder.path.mkdir(parents=True, exist_ok=True)
     for epoch in epochs:
-        folder.append_metrics({"epoch": epoch, "seconds": 50.0 + 2 * epoch})
-    return folder / "metrics.jsonl"
+        folder.append_metrics(metrics_line(epoch, epoch, 50.0 + 2 * epoch))
 
 
 def test_a_job_that_was_begun_needs_less(clock):
@@ -176,12 +177,14 @@ def test_the_end_is_read_off_its_own_epochs(clock, monkeypatch):
     job, running = JOBS[0], beside(JOBS[0], None)
     assert clock.choose([job], []) is job
     assert clock.end_of(running) == 1100.0  # as it was thought
-    path = lines(clock, job, 5)
+    lines(clock, job, 5)
     assert clock.end_of(running) == 1100.0
     lines(clock, job, 10)
-    written = path.stat().st_mtime
-    monkeypatch.setattr(schedule.time, "time", lambda: written + 4)
-    assert clock.end_of(running) == pytest.approx(1000 + 2 * 50 - 4)
+    assert clock.end_of(running) == pytest.approx(1000 + 2 * 50)
+    monkeypatch.setattr(schedule.time, "monotonic", lambda: 1004.0)
+    assert clock.end_of(running) == pytest.approx(1000 + 2 * 50)
+    os.utime(clock.sweep.run(job.key) / "metrics.jsonl", (0, 0))  # as after the clock was set
+    assert clock.end_of(running) == pytest.approx(1000 + 2 * 50)
 
 
 def test_the_epochs_of_an_earlier_start_say_nothing_of_this_one(clock):
@@ -200,7 +203,8 @@ def test_the_epochs_of_an_earlier_start_say_nothing_of_this_one(clock):
 
 
 def test_what_cannot_be_read_counts_as_nothing(clock):
-    lines(clock, JOBS[0], 5).write_text("no metrics\n")
+    lines(clock, JOBS[0], 5)
+    (clock.sweep.run(JOBS[0].key) / "metrics.jsonl").write_text("no metrics\n")
     assert clock.seconds_left(JOBS[0]) == 100
 
 

@@ -217,6 +217,7 @@ def test_a_device_that_is_not_there_is_refused(tmp_path, monkeypatch):
 def test_a_file_without_what_a_prediction_needs_is_refused(tmp_path, name):
     run, x = features_run(tmp_path / "run", name=name), clusters()["x_test"]
     path = run.path / "model.safetensors"
+    (run.path / "checksums.json").unlink()  # which would find it first
     whole = load_file(path)
     needed = {key: whole[key] for key in run.settings.method.learned}
     save_file(needed, path)

@@ -11,7 +11,9 @@ from concont.config.resolve import resolve
 from concont.data.sources import from_arrays
 from concont.errors import DataError, Interrupted, NonFiniteLoss
 from concont.methods.partial import Partial
-from concont.runs.folder import CONTENTS, RunFolder
+from concont.runs.files import CONTENTS
+from concont.runs.folder import RunFolder
+from concont.training import checkpoint
 from concont.training.prepare import prepare
 from concont.training.trainers import reopen_run
 
@@ -135,7 +137,35 @@ def test_a_checkpoint_that_does_not_fit_its_settings_is_refused(tmp_path, toy_co
     folder = finish(start(toy_config, tmp_path / "run", data))
     text = (folder / "config.yaml").read_text()
     (folder / "config.yaml").write_text(text.replace("width: 4", "width: 5"))
-    with pytest.raises(DataError, match=r"does not fit its config\.yaml"):
+    with pytest.raises(DataError, match=r"config\.yaml holds other settings than the run was"):
+        reopen_run(folder, data)
+    (folder / "checksums.json").unlink()  # as in a folder of an earlier version
+    with pytest.raises(DataError, match=r"does not fit its config\.yaml") as error:
+        reopen_run(folder, data)
+    assert "\n" not in str(error.value)
+
+
+def test_settings_that_cannot_change_the_result_may_be_edited(tmp_path, toy_config, data):
+    toy_config["train"]["epochs"] = 1
+    folder = finish(start(toy_config, tmp_path / "run", data))
+    (folder / "summary.json").unlink()
+    text = (folder / "config.yaml").read_text()
+    for before, after in (
+        ("checkpoint_every: 0.0", "checkpoint_every: 7.0"),
+        ("root: null", "root: /x"),
+    ):
+        assert before in text
+        (folder / "config.yaml").write_text(text.replace(before, after))
+        finish(reopen_run(folder, data))
+        assert after in (folder / "config.yaml").read_text()
+
+
+@pytest.mark.parametrize("step", [-5, 10**9])
+def test_a_checkpoint_of_a_step_outside_the_run_is_refused(tmp_path, toy_config, data, step):
+    folder = finish(start(toy_config, tmp_path / "run", data))
+    saved = torch.load(folder / "checkpoint.pt", weights_only=True)
+    checkpoint.save(folder, {**saved, "step": step})
+    with pytest.raises(DataError, match=f"of step {step}; the run has 6"):
         reopen_run(folder, data)
 
 
@@ -157,6 +187,10 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, toy_config, data):
         finish(run)
     message = str(caught.value)
     assert "at step 4: loss nan, loss_part 0." in message
+    rows = run.order.epoch(3)[0].tolist()
+    shown = ", ".join(map(str, rows[:8]))
+    assert f"its batch: rows {shown} and 8 more of candidates.npz" in message
+    assert "weights are not finite from backbone." in message
     assert f"the last good checkpoint is {run.folder / 'checkpoint.pt'}" in message
     saved = torch.load(run.folder / "checkpoint.pt", weights_only=True)
     assert saved["step"] == 3

@@ -198,3 +198,15 @@ def test_a_frozen_backbone_without_weights_is_told_of(toy_arrays, toy_config, ca
     toy_config["optimizer"] = {"lr": 0.1, "backbone_rate": 0.0}
     prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
     assert "frozen with random weights" in caplog.text
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02])
+def test_batches_without_a_single_label_are_refused(toy_arrays, toy_config, share):
+    toy_config["train"]["partial_share"] = share
+    with pytest.raises(UsageError, match=rf"partial_share is {share:g}: no row of a batch of 16"):
+        prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    toy_config["train"]["partial_share"] = 1 / 16
+    prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))
+    toy_config["train"]["partial_share"] = share
+    toy_config["data"] = {"labeled": 0.5, "unlabeled": False}  # so that every row has a label
+    prepare(resolve(toy_config), RunFolder("unused"), from_arrays(toy_arrays))

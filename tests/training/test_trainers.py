@@ -251,6 +251,7 @@ def test_the_first_request_to_stop_ends_a_fit(tmp_path, rows, number):
 
     config = (run / "config.yaml").read_text()
     (run / "config.yaml").write_text(config.replace("1000000000", "3"))
+    (run / "checksums.json").unlink()  # by which it is known that this is another run
     done = concont("train", "--resume", run)
     assert done.returncode == 0, done.stderr
     assert json.loads((run / "summary.json").read_text())["rounds"] == 3

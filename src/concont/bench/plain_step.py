@@ -46,6 +46,7 @@ class PlainStep:
             self.step.set_rate(settings.optimizer.lr)
             batch = self._move_to_device(index, views)
             out = self.step.learn(batch)
+            assert out is not None  # the guard is off
             with torch.no_grad():
                 settings.network_method.commit(state.nets, state.method_state, batch, out)
         state.step += 1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from concont.cli.lost_output import fill_closed_descriptors
 from concont.errors import ConcontError, Interrupted, printable
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ app = typer.Typer(
 
 TRAINING = (
     *("torch", "torchvision", "sklearn", "scipy", "pyarrow", "pydantic", "yaml"),
-    *("safetensors", "tensorboard", "jinja2", "krippendorff", "numpy", "PIL"),
+    *("safetensors", "tensorboard", "filelock", "jinja2", "krippendorff", "numpy", "PIL"),
 )
 # By extra of the package: what is imported of it, the most telling first.
 EXTRAS = {
@@ -46,6 +47,7 @@ class Device(StrEnum):
 
 def main() -> None:
     """Run the command; a mistake or a failure is one line on standard error and an exit code."""
+    fill_closed_descriptors()
     _let_threads_sleep()
     if logging.lastResort is not None:  # what prints warnings where nobody asked for more
         logging.lastResort.setFormatter(PlainFormatter())

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from concont.cli.display import percent, show_progress
+from concont.cli.lost_output import output_may_end
 from concont.cli.table import Column, print_line, print_table
 from concont.config.resolve import resolve
 from concont.runs.folder import RunFolder
@@ -42,6 +43,7 @@ def prepare_systems(seed: int, out: Path, holdout: float = 0.0) -> dict[str, Net
     return ready
 
 
+@output_may_end()
 def compare_systems(
     seed: int, out: Path, console: Console, stop: Callable[[], bool]
 ) -> dict[str, Summary]:

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from concont.cli.app import console, tell
+from concont.cli.lost_output import output_may_end
 from concont.cli.table import print_line
-from concont.errors import Interrupted, UsageError
+from concont.errors import ConcontError, Interrupted, UsageError, printable
 
 if TYPE_CHECKING:
     from concont.data.sources import Dataset
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from concont.training.trainers import PreparedRun
 
 
+@output_may_end()
 def start_run(
     settings: "Settings", out: Path | None, overwrite: bool, minutes: float | None = None
 ) -> None:
@@ -27,6 +29,8 @@ def start_run(
     folder = RunFolder(out) if out else RunFolder.dated(settings.method.name)
     if overwrite:
         folder.refuse_if_not_a_run()
+        if folder.path.is_dir():
+            folder.lock.acquire(folder.path)
     else:
         folder.refuse_if_used(
             f"go on with --resume {folder.path}, start it afresh with --overwrite, "
@@ -66,6 +70,7 @@ def load_showing_progress(data: "Data") -> "Dataset":
             bars.stop()
 
 
+@output_may_end()
 def resume_run(path: Path, method: str | None) -> None:
     """Go on with a run that was not finished."""
     from concont.runs.folder import RunFolder
@@ -108,6 +113,12 @@ def _execute(run: "PreparedRun") -> None:
         command = run.folder.resume_command(run.settings.own_method)
         cure = f"; go on with: {command}" if begun else ""
         raise Interrupted(f"stopped{cure}") from None
+    except OSError as error:
+        command = run.folder.resume_command(run.settings.own_method)
+        where = f"{printable(error.filename)}: " if error.filename else ""
+        begun = (run.folder / "config.yaml").is_file()
+        cure = f"; mend this, then go on with: {command}" if begun else ""
+        raise ConcontError(f"{where}{error.strerror or error}{cure}") from None
     result = _result(run.folder.read_summary())
     print_line(result, screen)
     print_line(f"Run: {run.folder.path}", screen)

@@ -109,10 +109,12 @@ def merge(
     """Take results from elsewhere into the ledger; those that are there already are left out."""
     from concont.sweep.folder import SweepFolder
     from concont.sweep.ledger import Ledger
-    from concont.sweep.merge import collect_records
+    from concont.sweep.merge import collect_records, refuse_false_claims
 
+    ledger = Ledger(SweepFolder(folder).ledger)
     records = [record for source in sources for record in collect_records(source)]
-    added = Ledger(SweepFolder(folder).ledger).add(records)
+    refuse_false_claims(records, ledger.keys())
+    added = ledger.add(records)
     typer.echo(f"{added} added, {len(records) - added} known already")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from concont.cli.app import tell
+from concont.cli.lost_output import output_may_end
 from concont.errors import ConcontError, Interrupted, UsageError
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def refuse_beside_minutes(minutes: float | None, launcher: str, parallel: int) -
         raise UsageError("--minutes runs on this machine: leave out --launcher and --parallel")
 
 
+@output_may_end()
 def run_jobs(jobs: "Sequence[Job]", options: RunOptions) -> "list[Outcome]":
     """Run those that are missing from the ledger and tell how each ended; those that failed.
 

@@ -30,17 +30,17 @@ class CandidateSets:
         return state.hexdigest()
 
     def write(self, path: Path, rows: NDArray[np.int64] | None = None) -> None:
-        """Save as `.npz` with the hash inside; rows: those that a run has trained on, if any."""
+        """A whole `.npz` with the hash inside; rows: those that a run has trained on, if any."""
+        write_whole(path, lambda temporary: self.save(temporary, rows))
+
+    def save(self, path: Path, rows: NDArray[np.int64] | None = None) -> None:
+        """The same written straight to its place."""
         arrays: dict[str, Any] = {"labeled": self.labeled, "candidates": self.candidates}
         arrays |= {"data": self.data, "hash": self.hash}
         if rows is not None:
             arrays["rows"] = rows
-
-        def save(temporary: Path) -> None:
-            with open(temporary, "wb") as file:
-                np.savez_compressed(file, **arrays)
-
-        write_whole(path, save)
+        with open(path, "wb") as file:
+            np.savez_compressed(file, **arrays)
 
 
 def read_candidate_sets(path: Path) -> CandidateSets:

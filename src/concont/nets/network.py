@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from concont.errors import UsageError
 from concont.nets.backbones import BACKBONES, Shape
-from concont.rng import derive
+from concont.rng import SEEDING, derive
 from concont.runs.settings import Model
 from concont.types import Nets
 
@@ -101,7 +101,7 @@ def build(
     `backbone` is a module of the user's own that returns features; it keeps its weights.
     load_weights: False where a run's own will replace those that `model.weights` names.
     """
-    with torch.random.fork_rng(devices=[]):
+    with SEEDING, torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(seed, "weights"))
         body = _make_backbone(model, shape, load_weights) if backbone is None else backbone
         dim = _feature_size(body, shape)

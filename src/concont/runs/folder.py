@@ -4,27 +4,18 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from concont.errors import DataError, UsageError
+from concont.errors import DataError, UsageError, printable
+from concont.runs import checksums, lock
+from concont.runs.checksums import Checksums
+from concont.runs.contents import check_data, check_environment, check_line, name_cure
+from concont.runs.files import holds_settings, is_part_of_a_run, is_trace, is_unfinished
+from concont.runs.lock import FolderLock
 from concont.runs.summary import Summary
-from concont.types import SECTIONS
-
-CONTENTS = {
-    "config.yaml": "every setting, complete; `--recipe` reads it back",
-    "environment.json": "versions, hardware, commit, command",
-    "data.json": "class names, normalisation, digest, sizes",
-    "candidates.npz": "candidate sets and the rows trained on; `data.candidates` reads it",
-    "metrics.jsonl": "one line an evaluation",
-    "checkpoint.pt": "everything that `--resume` needs",
-    "checkpoint.previous.pt": "the one before it",
-    "model.safetensors": "the trained network",
-    "verdict.json": "pseudo-labels by class at the end, and how well they were told apart",
-    "summary.json": "settings and result; written last",
-}
 
 
 def write_whole(path: Path, write: Callable[[Path], None], keep: Path | None = None) -> None:
@@ -32,7 +23,8 @@ def write_whole(path: Path, write: Callable[[Path], None], keep: Path | None = N
 
     The name is of this call alone, so that two processes may write one file: the last one stays.
     What stood there before moves to `keep`, if given. Who may read it follows the umask, even if
-    `write` puts a file of its own in place, as safetensors does, for the user alone to read.
+    `write` puts a file of its own in place, as safetensors does, for the user alone to read. An
+    OSError names the file.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
@@ -46,28 +38,64 @@ def write_whole(path: Path, write: Callable[[Path], None], keep: Path | None = N
             with suppress(FileNotFoundError):  # nothing stood there
                 os.replace(path, keep)
         os.replace(temporary, path)
-    except BaseException:
+        _sync_folder(path.parent)
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None:
+            error.filename = str(path)
         raise
-    handle = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+
+
+def write_text(path: Path, text: str) -> None:
+    """A whole text file."""
+    write_whole(path, lambda temporary: _write(temporary, text))
 
 
 class RunFolder:
-    """One run's files."""
+    """One run's files, written by the one process that holds the folder's lock.
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    others: names to take instead, one after another, where `path` is taken by then.
+    """
+
+    def __init__(self, path: str | Path, others: Iterator[Path] | None = None) -> None:
+        self.path, self._others = Path(path), others
+        self.lock = FolderLock()
 
     @classmethod
     def dated(cls, name: str) -> "RunFolder":
         """A new folder under `runs/`, named for the moment; its number grows if it is taken."""
         stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{name}"
-        candidates = (Path("runs") / (stem if n == 1 else f"{stem}-{n}") for n in range(1, 1000))
-        return cls(next(path for path in candidates if not path.exists()))
+        names = (Path("runs") / (stem if n == 1 else f"{stem}-{n}") for n in range(1, 1000))
+        return cls(next(path for path in names if not path.exists()), names)
+
+    @property
+    def checksums(self) -> Checksums:
+        """What its files must hold."""
+        return Checksums(self.path, write_text)
+
+    def claim(self, new: bool) -> None:
+        """Have the folder for this process alone; a new one is made, and refused if it is used."""
+        if new and not self.lock.is_held:
+            self._make()
+        self.lock.acquire(self.path)
+        try:
+            if new:
+                self.refuse_if_used()
+                (self / checksums.NAME).unlink(missing_ok=True)
+            self.remove_unfinished()
+        except BaseException:
+            self.lock.release()
+            raise
+
+    def _make(self) -> None:
+        """Make the folder; of a dated one the process that makes it has the name."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.mkdir()
+        except FileExistsError:
+            if self._others is not None:
+                self.path = next(self._others)
+                self._make()
 
     def __truediv__(self, name: str) -> Path:
         return self.path / name
@@ -76,7 +104,7 @@ class RunFolder:
         """A folder that holds anything is never written over by accident."""
         if self.path.is_file():
             raise UsageError(f"{self.path} is a file, not a folder")
-        if self.path.is_dir() and any(not _is_unfinished(path) for path in self.path.iterdir()):
+        if self.path.is_dir() and not all(map(is_trace, self.path.iterdir())):
             raise UsageError(f"{self.path} is not empty; {cure}")
 
     def refuse_if_not_a_run(self) -> None:
@@ -84,11 +112,11 @@ class RunFolder:
         if self.path.is_file():
             raise UsageError(f"{self.path} is a file, not a folder")
         there = self.path.iterdir() if self.path.is_dir() else ()
-        kept = [path for path in there if not _is_unfinished(path)]
+        kept = [path for path in there if not is_trace(path)]
         for path in kept:
-            if not _is_part_of_a_run(path):
+            if not is_part_of_a_run(path):
                 raise UsageError(f"{path} is not part of a run, so {self.path} is left alone")
-        if kept and not _holds_settings(self / "config.yaml"):
+        if kept and not holds_settings(self / "config.yaml"):
             raise UsageError(
                 f"{self.path} has no config.yaml of a run, so it is left alone: files of these "
                 "names may be another program's"
@@ -99,12 +127,13 @@ class RunFolder:
         self.refuse_if_not_a_run()
         if self.path.is_dir():
             for path in sorted(self.path.iterdir(), key=lambda path: path.name == "config.yaml"):
-                path.unlink()
+                if path.name not in (lock.LOCK, lock.HOLDER):  # which this process may hold
+                    path.unlink()
 
     def remove_unfinished(self) -> None:
         """Remove what earlier, killed processes left half written."""
         for path in self.path.iterdir():
-            if _is_unfinished(path):
+            if is_unfinished(path):
                 path.unlink(missing_ok=True)
 
     def require(self, name: str) -> Path:
@@ -115,21 +144,63 @@ class RunFolder:
             raise UsageError(f"{self.path} holds no {name}, so it is not a run that can be used")
         return self / name
 
+    def require_whole(self, *names: str) -> None:
+        """Refuse files that do not hold what the run wrote; those that are not there are no run's.
+
+        Settings are known by their hash: what cannot change the result may be edited.
+        """
+        for name in names:
+            if (self / name).is_file() and not self.checksums.fits(name):
+                raise self.describe_damage(name, "it does not fit its checksum")
+
+    def describe_damage(self, name: str, problem: object) -> DataError:
+        """An error that names the file, what is wrong with it, and the cure."""
+        what = f"{printable(self / name)} is damaged: {printable(problem)}"
+        return DataError(f"{what}; {name_cure(name)}")
+
+    def write(self, name: str, write: Callable[[Path], None], previous: str | None = None) -> None:
+        """Let `write` make a file of the run; what stood there is kept as `previous`, if given."""
+
+        def write_and_note(temporary: Path) -> None:
+            write(temporary)
+            self.checksums.expect(name, temporary, previous)
+
+        keep = None if previous is None else self / previous
+        write_whole(self / name, write_and_note, keep)
+
     def write_text(self, name: str, text: str) -> None:
         """A whole text file."""
-        write_whole(self / name, lambda temporary: _write(temporary, text))
+        self.write(name, lambda temporary: _write(temporary, text))
 
     def write_json(self, name: str, content: Any) -> None:
         """A whole JSON file."""
         self.write_text(name, json.dumps(content, indent=2) + "\n")
 
-    def read_json(self, name: str) -> Any:
+    def read_json(self, name: str) -> dict[str, Any]:
         """What `write_json` wrote."""
-        path = self.require(name)
         try:
-            return json.loads(path.read_text("utf-8"))
-        except ValueError as error:
-            raise DataError(f"{path} is damaged: {error}") from None
+            content = json.loads(self.require(name).read_text("utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise self.describe_damage(name, error) from None
+        if not isinstance(content, dict):
+            raise self.describe_damage(name, "it holds no names with values")
+        return content
+
+    def read_data(self) -> dict[str, Any]:
+        """What `data.json` holds, checked."""
+        return self._read_checked("data.json", check_data)
+
+    def read_environment(self) -> dict[str, Any]:
+        """What `environment.json` holds, checked."""
+        return self._read_checked("environment.json", check_environment)
+
+    def _read_checked(self, name: str, check: Callable[[str], None]) -> dict[str, Any]:
+        content = self.read_json(name)
+        try:
+            check(json.dumps(content))
+        except DataError as error:
+            raise self.describe_damage(name, error) from None
+        return content
 
     def write_summary(self, summary: Summary) -> None:
         """Write `summary.json`, which marks the run as finished."""
@@ -141,11 +212,11 @@ class RunFolder:
         try:
             return Summary.from_dict(content)
         except DataError as error:
-            raise DataError(f"{self / 'summary.json'} is no summary of a run: {error}") from None
+            raise self.describe_damage("summary.json", f"no summary of a run: {error}") from None
 
     def refuse_other_data(self, digest: str, source: str = "") -> None:
         """What a run has learned holds for its own data, known by its digest, and no other."""
-        if (self / "data.json").is_file() and self.read_json("data.json")["digest"] != digest:
+        if (self / "data.json").is_file() and self.read_data()["digest"] != digest:
             now = f"in {source} now" if source else "there now"
             raise DataError(f"{self.path} was trained on other data than what is {now}")
 
@@ -161,21 +232,28 @@ class RunFolder:
 
     def append_metrics(self, row: dict[str, Any]) -> None:
         """One line more, on disk when this returns."""
-        with open(self / "metrics.jsonl", "a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        path = self / "metrics.jsonl"
+        try:
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            error.filename = str(path)
+            raise
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines so far; one that a kill cut short is left out."""
         path = self / "metrics.jsonl"
         if not path.is_file():
             return []
-        lines = path.read_text("utf-8").split("\n")[:-1]  # after the last newline: cut short
         try:
+            lines = path.read_text("utf-8").split("\n")[:-1]  # after the last newline: cut short
+            for line in filter(None, lines):
+                check_line(line)
             return [json.loads(line) for line in lines if line]
-        except ValueError as error:
-            raise DataError(f"{path} is damaged: {error}") from None
+        except (ValueError, RecursionError, DataError) as error:
+            raise self.describe_damage("metrics.jsonl", error) from None
 
     def cut_metrics(self, step: int) -> None:
         """Forget the lines after a step, which a resumed run will write again."""
@@ -183,27 +261,13 @@ class RunFolder:
         self.write_text("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in kept))
 
 
-def _holds_settings(path: Path) -> bool:
-    """Whether a run has written this file: it names every section, a line each."""
+def _sync_folder(path: Path) -> None:
+    """Have the names in a folder on disk, too."""
+    handle = os.open(path, os.O_RDONLY)
     try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return False
-    return {line.partition(":")[0] for line in lines}.issuperset(("recipe", *SECTIONS))
-
-
-def _is_unfinished(path: Path) -> bool:
-    """Whether a kill cut the writing of this file short."""
-    return path.name.startswith(".") and path.name.endswith(".tmp")
-
-
-def is_name_of_a_part(name: str) -> bool:
-    """Whether a run writes a file of this name."""
-    return name in CONTENTS or name.startswith("events.out.tfevents")
-
-
-def _is_part_of_a_run(path: Path) -> bool:
-    return path.is_file() and (is_name_of_a_part(path.name) or _is_unfinished(path))
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _write(path: Path, text: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from concont.errors import UsageError, printable
-from concont.runs.folder import is_name_of_a_part
+from concont.runs.files import is_name_of_a_part
 
 SUFFIXES = (".csv", ".parquet")  # of tables
 

@@ -14,6 +14,7 @@ from concont.types import (
     GIVEN,
     SECTIONS,
     AtLeastOne,
+    Count,
     Fraction,
     Method,
     Named,
@@ -41,6 +42,7 @@ PICKLED = (".pth", ".pt", ".bin", ".ckpt", ".pkl", ".tar")
 LATER: dict[str, Plain] = {
     "model": {"stem": "auto", "weights": None, "start": None},
     "optimizer": {"backbone_rate": 1.0},
+    "train": {"skip_nonfinite": 0},
 }
 NAMED_SOURCES = ("digits", "cifar10", "cifar100", "svhn", "fashion-mnist")
 
@@ -167,6 +169,7 @@ class Train:
     device: Literal["auto", "cpu", "cuda"] = "auto"  # auto: a GPU where there is one
     compile: bool | None = None  # None: on a GPU only
     deterministic: bool = False  # refuse operations that are not
+    skip_nonfinite: Count = 0  # steps in a row left out for gradients that are not finite; slower
 
 
 @dataclass(frozen=True)

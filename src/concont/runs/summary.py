@@ -61,9 +61,9 @@ class Summary(Mapping[str, Any]):
         text = json.dumps({**own, "details": rest})  # JSON, so that a list may be a tuple
         kind: type = cls
         try:
-            checked: Self = _checker(kind).validate_json(text, strict=True)
+            checked: Self = checker(kind).validate_json(text, strict=True)
         except ValueError as error:  # pydantic's
-            raise DataError(_name_first_problem(error)) from None
+            raise DataError(name_first_problem(error)) from None
         return checked
 
     def as_dict(self) -> dict[str, Any]:
@@ -85,13 +85,14 @@ class Summary(Mapping[str, Any]):
 
 
 @cache
-def _checker(kind: type) -> "TypeAdapter[Any]":
+def checker(kind: type) -> "TypeAdapter[Any]":
+    """What checks that values are those of a record."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
 
 
-def _name_first_problem(error: Any) -> str:
+def name_first_problem(error: Any) -> str:
     """What is wrong first, in words, of what pydantic found."""
     found = error.errors()[0]
     where = ".".join(map(str, found["loc"]))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from concont.config.resolve import write_yaml
 from concont.errors import DataError
-from concont.runs.folder import RunFolder
+from concont.runs.folder import RunFolder, write_text
 from concont.sweep.job import Job
 from concont.sweep.record import Record, key_of, of_run, read, write
 
@@ -54,7 +54,7 @@ class SweepFolder:
         """A whole file that `concont train --config` reads."""
         path = self.settings(job.key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        RunFolder(path.parent).write_text(path.name, write_yaml(job.settings))
+        write_text(path, write_yaml(job.settings))
 
     def write_record(self, key: str) -> Record:
         """The record of a run that is finished, written to its place."""

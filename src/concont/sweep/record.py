@@ -8,15 +8,15 @@ from typing import Any
 
 from concont.config.registry import is_reference
 from concont.config.resolve import check
-from concont.config.yaml_text import read_yaml_file
 from concont.errors import ConcontError, DataError
-from concont.runs.folder import RunFolder
+from concont.runs.folder import RunFolder, write_text
 from concont.runs.json_text import read_json
 from concont.runs.settings import DATA_PATHS, NAMED_SOURCES, Settings, code_name
 from concont.runs.summary import Summary
 from concont.types import Count, Share
 
 Record = dict[str, Any]
+OF_RECORD = ("summary.json", "data.json", "metrics.jsonl", "verdict.json", "environment.json")
 MOMENTS = 50  # at most, of the thresholds over time
 
 
@@ -43,14 +43,16 @@ class RecordSchema(Summary):
 
 def of_run(folder: RunFolder) -> Record:
     """The record of a finished run; nothing in it names a path."""
-    data = folder.read_json("data.json")
-    path = folder.require("config.yaml")
-    settings: dict[str, Any] = read_yaml_file(path, str(path))
+    from concont.training.trainers import read_run_settings
+
+    data, summary = folder.read_data(), folder.read_summary()
+    folder.require_whole(*OF_RECORD)
+    settings = read_run_settings(folder).as_dict()
     lines = folder.metrics()
     kept = [line for line in lines if line["thresholds"] is not None]
     every = -(-len(kept) // MOMENTS) or 1
     return {
-        **folder.read_summary().as_dict(),
+        **summary.as_dict(),
         "settings": {
             **settings,
             "data": _without_paths(settings["data"], data),
@@ -58,7 +60,7 @@ def of_run(folder: RunFolder) -> Record:
             "method": _without_folder(settings["method"]),
         },
         "data_digest": data["digest"],
-        "sets_hash": data["sets_hash"],
+        "sets_hash": data.get("sets_hash"),
         "curve": [[m["epoch"], m["accuracy"]] for m in lines if m["accuracy"] is not None],
         "thresholds": [
             [line["epoch"], [round(t, 4) for t in line["thresholds"]]] for line in kept[::-every]
@@ -66,14 +68,14 @@ def of_run(folder: RunFolder) -> Record:
         "verdict": folder.read_json("verdict.json")
         if (folder / "verdict.json").is_file()
         else None,
-        "environment": _without_command(folder.read_json("environment.json")),
+        "environment": _without_command(folder.read_environment()),
     }
 
 
 def write(path: Path, record: Record) -> None:
     """A whole file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    RunFolder(path.parent).write_text(path.name, json.dumps(record) + "\n")
+    write_text(path, json.dumps(record) + "\n")
 
 
 def read(path: Path) -> list[Record]:
@@ -124,7 +126,7 @@ def _without_paths(section: dict[str, Any], data: dict[str, Any]) -> dict[str, A
         **section,
         **dict.fromkeys(DATA_PATHS),
         "source": section["source"] if named else data["digest"],
-        "candidates": None if section["candidates"] is None else data["sets_hash"],
+        "candidates": None if section["candidates"] is None else data.get("sets_hash"),
     }
 
 

@@ -75,6 +75,7 @@ class Clock:
         self.starts: dict[Kind, float] = {}  # what a start took here: less, once it is compiled
         self.expected: dict[str, float] = {}  # when a job that was started will end
         self.epochs_before: dict[str, int] = {}  # that it had done when it was started
+        self.newest: dict[str, tuple[int, float]] = {}  # its last epoch, and when that was seen
 
     def choose(self, left: Sequence[Job], under_way: Sequence[TrainingProcess]) -> Job | None:
         """The first that will end in time, when it is time to start it."""
@@ -136,8 +137,10 @@ class Clock:
         lines = [line for line in self.read_metrics(job) if line["epoch"] > before]
         if len(lines) < 2:
             return self.expected[job.key]
-        age = time.time() - (self.sweep.run(job.key) / "metrics.jsonl").stat().st_mtime
         first, last = lines[0], lines[-1]
+        if self.newest.get(job.key, (0, now))[0] != last["epoch"]:
+            self.newest[job.key] = last["epoch"], now
+        age = now - self.newest[job.key][1]
         pace = (last["seconds"] - first["seconds"]) / (last["epoch"] - first["epoch"])
         rest = pace * (job.settings.train.epochs - last["epoch"])
         return now + max(0.0, float(rest) - age)

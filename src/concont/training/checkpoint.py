@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
-from concont.errors import ConcontError
-from concont.runs.folder import RunFolder, write_whole
+from concont.errors import DataError, printable
+from concont.runs.contents import START_AFRESH
+from concont.runs.folder import RunFolder
 
 log = logging.getLogger("concont")
 CURRENT, PREVIOUS = "checkpoint.pt", "checkpoint.previous.pt"
@@ -17,24 +18,45 @@ def save(folder: RunFolder, content: dict[str, Any]) -> None:
     """Write a checkpoint, keeping the one before it."""
 
     def write(temporary: Path) -> None:
-        torch.save(content, temporary)
+        with open(temporary, "wb") as file:
+            try:
+                torch.save(content, file)
+            except RuntimeError as error:  # torch's own words do not say that the disk is full
+                why = error.__context__
+                raise why if isinstance(why, OSError) else error from None
 
-    write_whole(folder / CURRENT, write, keep=folder / PREVIOUS)
+    folder.write(CURRENT, write, previous=PREVIOUS)
 
 
 def load(folder: RunFolder, device: torch.device) -> dict[str, Any] | None:
-    """The newest readable checkpoint, or None without one."""
-    found = [folder / name for name in (CURRENT, PREVIOUS) if (folder / name).exists()]
-    problems = []
-    for path in found:
+    """The newest checkpoint that is whole, or None without one."""
+    found = [name for name in (CURRENT, PREVIOUS) if (folder / name).exists()]
+    problems = list[str]()
+    for name in found:
         try:
-            content: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
-        except Exception as error:  # a damaged file fails in many ways
-            problems.append(f"{path}: {error}")
-        else:
-            for problem in problems:
-                log.warning("going on from %s; not readable: %s", path.name, problem)
-            return content
+            content = _read(folder, name, device)
+        except DataError as error:
+            problems.append(f"{name} {error}")
+            continue
+        for problem in problems:
+            log.warning("%s: %s; going on from %s", printable(folder.path), problem, name)
+        return content
     if found:
-        raise ConcontError("no readable checkpoint:", *problems)
+        told = " and ".join(problems)
+        raise DataError(f"{printable(folder.path)}: {told}; {START_AFRESH}")
     return None
+
+
+def _read(folder: RunFolder, name: str, device: torch.device) -> dict[str, Any]:
+    if not folder.checksums.fits(name):
+        raise DataError("does not fit its checksum")
+    try:
+        # What torch says of a file that it refuses is how to let the file run code.
+        content = torch.load(folder / name, map_location=device, weights_only=True)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # a damaged file fails in many ways
+        raise DataError(f"cannot be read ({type(error).__name__})") from None
+    if not isinstance(content, dict) or type(content.get("step")) is not int:
+        raise DataError("holds no checkpoint")
+    return content

@@ -95,7 +95,7 @@ class Meter:
         step, *terms = self.bad.tolist()
         if step >= 0:
             named = ", ".join(f"{n} {t:g}" for n, t in zip(self.terms, terms, strict=True))
-            raise NonFiniteLoss(f"the loss is not finite at step {int(step)}: {named}")
+            raise NonFiniteLoss(f"the loss is not finite at step {int(step)}: {named}", int(step))
 
     def state_dict(self) -> dict[str, Any]:
         """For the checkpoint."""

@@ -1,5 +1,6 @@
 """A run that trains a network: step by step, with checkpoints; and the predictor that it leaves."""
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from concont.runs.settings import Settings
 from concont.training import checkpoint
 from concont.training.evaluate import TestSet, predict_proba, predict_with_features
 from concont.training.loop import Progress, fit
+from concont.training.memory import full_memory_in_words
+from concont.training.non_finite import diagnose, refuse_bad_weights
 from concont.training.predictor import check_inputs_fit
 from concont.training.pseudo_labels import judge_training_rows
 from concont.training.quality import evaluate_probabilities
@@ -76,7 +79,8 @@ class NetworkRun:
             self.folder, self.settings, self.problem, self.data.device, self.moments, since
         )
         try:
-            yield from self._train(recorder, stop)
+            with full_memory_in_words(self.settings, self.state, self.data, self.order):
+                yield from self._train(recorder, stop)
             self._write_verdict()
             spent, seconds = self.state.spent, self.state.seconds
             recorder.finish(
@@ -90,7 +94,8 @@ class NetworkRun:
         except NonFiniteLoss as error:
             path = self.folder / checkpoint.CURRENT
             last = f"the last good checkpoint is {path}" if path.exists() else "no checkpoint yet"
-            raise NonFiniteLoss(f"{error}; {last}") from None
+            found = diagnose(error, self.state, self.order)
+            raise NonFiniteLoss(f"{found}; {last}", error.step) from None
         finally:
             recorder.close()
 
@@ -107,6 +112,7 @@ class NetworkRun:
             stopping = not ended and stop()
             if due or stopping or ended:
                 state.meter.check()  # never a checkpoint of a broken run
+                refuse_bad_weights(state)
                 checkpoint.save(self.folder, state.state_dict())
                 saved_at = time.perf_counter()
             yield progress
@@ -147,6 +153,7 @@ class NetworkPredictor:
         classes, moments = tuple(described["classes"]), described["normalisation"]
         height, width, channels = described["shape"]
         scale = torch.tensor(moments["mean"]), torch.tensor(moments["std"])
+        model = copy.deepcopy(model)  # its weights are replaced, and others may be using it
         shape = (channels, height, width)
         seed = settings.train.seed
         # What the weights were when training began is of no account: these replace them.

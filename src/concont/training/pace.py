@@ -11,6 +11,7 @@ import torch
 from concont.errors import UsageError, printable
 from concont.runs.settings import Settings
 from concont.training.evaluate import predict_proba
+from concont.training.memory import full_memory_in_words
 from concont.training.network_run import NetworkRun
 from concont.training.step import Step
 
@@ -70,7 +71,8 @@ def announce(run: NetworkRun, minutes: float | None = None) -> tuple[NetworkRun,
 
     minutes: fit the schedule to that time, in place of the epochs that were set.
     """
-    run, pace = measure_pace(run)
+    with full_memory_in_words(run.settings, run.state, run.data, run.order):
+        run, pace = measure_pace(run)
     if minutes is not None:
         run = fit_into(run, pace, minutes)
     return run, describe(run, pace)

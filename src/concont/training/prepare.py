@@ -26,7 +26,8 @@ from concont.nets.network import (
     with_key,
 )
 from concont.nets.weights import identify_weights
-from concont.rng import derive, torch_stream
+from concont.rng import SEEDING, derive, torch_stream
+from concont.runs.contents import START_AFRESH
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Optimizer, Settings
 from concont.training import checkpoint, cuda_speed
@@ -41,6 +42,7 @@ from concont.types import Plain
 log = logging.getLogger("concont")
 AT_ONCE = 2**22  # pixels that are counted at once
 MEASURED = 2**30  # bytes of pixels that are counted, about
+IMPORTED_BY = os.getpid()
 SMALLEST = 4  # pixels: the networks halve a side twice
 
 
@@ -57,6 +59,7 @@ def prepare(
     """
     train, method = settings.train, settings.network_method
     device = choose_device(train.device)
+    _let_forked_child_train(device)
     if model is None:
         refuse_unknown_network(settings.model)
     saved = checkpoint.load(folder, device) if resumed else None
@@ -72,10 +75,13 @@ def prepare(
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.benchmark = not train.deterministic  # the fastest of its algorithms
-    torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
-    online, carried = _make_network(settings, problem, model, saved is None)
-    online.to(device)
+    with SEEDING:
+        torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
+        online, carried = _make_network(settings, problem, model, saved is None)
+        candidates = torch.from_numpy(problem.candidates).to(device)
+        state = make_initial_state(settings, online.to(device), candidates)
     order = Order.of(problem, train, method.partial_rows_first)
+    _refuse_batches_without_labels(order, settings)
     if order.batch_size < train.batch_size:
         log.warning(
             "a batch holds %d rows, not %d: the data has no more",
@@ -89,7 +95,7 @@ def prepare(
         TrainingSet.of(problem, device, train.memory_share),
         order,
         TestSet.of(problem, device, train.memory_share),
-        make_initial_state(settings, online, torch.from_numpy(problem.candidates).to(device)),
+        state,
         resumed,
         carried=carried,
     )
@@ -114,6 +120,17 @@ def _make_network(
     online = build(model, shape, n_classes, moments, seed, own, load_weights=begins)
     starts = begins and model.start is not None
     return online, start_from_run(online, model, problem) if starts else None
+
+
+def _let_forked_child_train(device: torch.device) -> None:
+    """A child has none of its parent's threads, for which PyTorch would wait for ever."""
+    if os.getpid() == IMPORTED_BY:
+        return
+    if device.type == "cuda" and torch.cuda._is_in_bad_fork():
+        raise UsageError("a forked process cannot use the GPU; start it by `spawn`, or on the CPU")
+    if torch.get_num_threads() > 1:
+        log.warning("a forked process trains with one thread; started by `spawn` it has all")
+        torch.set_num_threads(1)
 
 
 def make_initial_state(settings: Settings, online: Network, candidates: Tensor) -> TrainState:
@@ -186,15 +203,35 @@ def _take_up_checkpoint(run: NetworkRun, saved: dict[str, Any] | None) -> None:
     run.folder.refuse_other_data(run.problem.digest, run.settings.data.source)
     if saved is None:
         return
+    if not 0 <= saved["step"] <= run.total_steps:
+        raise DataError(
+            f"the checkpoint in {run.folder.path} is of step {saved['step']}; the run has "
+            f"{run.total_steps}; {START_AFRESH}"
+        )
     device = run.data.device
-    if saved["device"] != device.type:
-        log.warning("resumed on %s what began on %s: not exact", device.type, saved["device"])
+    if saved.get("device") != device.type:
+        began = saved.get("device")
+        log.warning("resumed on %s what began on %s: not exact", device.type, began)
     try:
         run.state.load_state_dict(saved)
-    except (KeyError, RuntimeError, ValueError) as error:
+    except torch.OutOfMemoryError:
+        raise
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        log.debug("%s", error)
         raise DataError(
-            f"the checkpoint in {run.folder.path} does not fit its config.yaml: {error}"
+            f"the checkpoint in {run.folder.path} does not fit its config.yaml, of another network "
+            f"or optimiser ({type(error).__name__}); {START_AFRESH}"
         ) from None
+
+
+def _refuse_batches_without_labels(order: Order, settings: Settings) -> None:
+    """A share of partial rows that comes to none."""
+    if order.n_partial == 0 and not settings.method.reads_truth:
+        share, size = settings.train.partial_share, order.batch_size
+        raise UsageError(
+            f"train.partial_share is {share:g}: no row of a batch of {size} would have a candidate "
+            f"set, so nothing could be learned; give at least {1 / size:.2g}, or null"
+        )
 
 
 def _warn_of_frozen(settings: Settings, model: nn.Module | None) -> None:

@@ -15,7 +15,7 @@ from concont import version
 from concont.config.resolve import write_yaml
 from concont.data.problem import Problem
 from concont.nets.network import Moments
-from concont.runs.folder import RunFolder, write_whole
+from concont.runs.folder import RunFolder
 from concont.runs.settings import NAMED_SOURCES, Settings
 from concont.runs.summary import Summary
 
@@ -41,7 +41,8 @@ COLUMNS = (  # in every line of metrics, null where they do not apply; a method 
 class Recorder:
     """Writes a run's folder: what it is, a line an evaluation, and at the end the result.
 
-    `since`: the step at which an earlier start of the same run is taken up; None: a new one.
+    It has the folder for itself until it is closed. `since`: the step at which an earlier start of
+    the same run is taken up; None: a new one.
     """
 
     def __init__(
@@ -53,17 +54,28 @@ class Recorder:
         moments: Moments | None = None,
         since: int | None = None,
     ) -> None:
+        self.folder, self.settings, self.problem = folder, settings, problem
+        folder.claim(new=since is None)
+        try:
+            self._write_start(device, moments, since)
+        except BaseException:
+            folder.lock.release()
+            raise
+
+    def _write_start(
+        self, device: torch.device, moments: Moments | None, since: int | None
+    ) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self.folder, self.settings, self.problem = folder, settings, problem
-        folder.path.mkdir(parents=True, exist_ok=True)
-        folder.remove_unfinished()
+        folder, settings, problem = self.folder, self.settings, self.problem
+        folder.checksums.settle()
+        folder.checksums.expect_settings(settings.hash(problem.digest, problem.sets_hash))
         folder.write_text("config.yaml", write_yaml(settings))  # first: it makes this a run
         if since is not None:
             folder.cut_metrics(since)
         folder.write_json("environment.json", self._describe_starts(device, since is not None))
         folder.write_json("data.json", describe_data(problem, moments))
-        problem.sets.write(folder / "candidates.npz", problem.rows)
+        folder.write("candidates.npz", lambda path: problem.sets.save(path, problem.rows))
         self.events = SummaryWriter(str(folder.path), purge_step=(since or 0) + 1)
 
     def add(self, row: Mapping[str, Any]) -> None:
@@ -91,11 +103,14 @@ class Recorder:
 
         details: what the summary of this kind of run tells beside what every run's does.
         """
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
-        write_whole(self.folder / "model.safetensors", lambda path: save_file(tensors, path))
-        settings, problem, last = self.settings, self.problem, self.folder.metrics()[-1]
+        self.folder.write("model.safetensors", lambda path: _write(path, save(tensors)))
+        settings, problem, lines = self.settings, self.problem, self.folder.metrics()
+        if not lines:
+            raise self.folder.describe_damage("metrics.jsonl", "its lines are gone")
+        last = lines[-1]
         data = settings.data
         summary = Summary(
             method=settings.method.name,
@@ -121,16 +136,23 @@ class Recorder:
         self.folder.write_summary(summary)
 
     def close(self) -> None:
-        """Let go of the open files."""
-        self.events.close()
+        """Let go of the open files, and of the folder."""
+        try:
+            self.events.close()
+        finally:
+            self.folder.lock.release()
 
     def _describe_starts(self, device: torch.device, resumed: bool) -> dict[str, Any]:
         """This start's environment; those of earlier starts of the same run stay below it."""
         now = describe_environment(device)
         if not resumed or not (self.folder / "environment.json").is_file():
             return now
-        before = self.folder.read_json("environment.json")
+        before = self.folder.read_environment()
         return {**now, "earlier": [*before.pop("earlier", []), before]}
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
 
 
 def describe_data(problem: Problem, moments: Moments | None) -> dict[str, Any]:

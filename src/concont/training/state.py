@@ -25,6 +25,7 @@ class TrainState:
     steps_on_device: Tensor  # () float64: as `step`, where a captured step can read and count it
     meter: Meter
     step: int = 0  # optimiser steps done
+    skipped: int = 0  # steps left out in a row, up to now
     best: float | None = None  # accuracy, over the evaluations so far
     seconds: float = 0.0  # spent, over all starts of the run
     # of these, by what they went to; the rest is logging, checkpoints and the like
@@ -43,6 +44,7 @@ class TrainState:
             "cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
             "meter": self.meter.state_dict(),
             "step": self.step,
+            "skipped": self.skipped,
             "best": self.best,
             "seconds": self.seconds,
             "spent": self.spent,
@@ -67,7 +69,7 @@ class TrainState:
             torch.cuda.set_rng_state(saved["cuda"].cpu(), self.views.device)
         self.meter.load_state_dict(saved["meter"])
         self.step, self.best, self.seconds = saved["step"], saved["best"], saved["seconds"]
-        self.spent = dict(saved["spent"])
+        self.skipped, self.spent = saved.get("skipped", 0), dict(saved["spent"])
         self.steps_on_device.fill_(self.step)
 
     def rewind(self, start: dict[str, Any]) -> None:
@@ -86,7 +88,7 @@ class TrainState:
             torch.cuda.set_rng_state(start["cuda"], self.views.device)
         self.meter.rewind(start["meter"])
         self.step, self.best, self.seconds = start["step"], start["best"], start["seconds"]
-        self.spent = dict(start["spent"])
+        self.skipped, self.spent = start["skipped"], dict(start["spent"])
         self.steps_on_device.fill_(self.step)
 
     def _rewind_optimizer(self, start: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from concont.training.cuda_speed import (
     without_warnings,
 )
 from concont.training.meter import Meter
+from concont.training.non_finite import GradientGuard
 from concont.training.state import TrainState
 from concont.types import Batch, Nets, State, StepOut
 
@@ -58,11 +59,16 @@ class Step:
         self.nets = state.nets
         if fast and data.device.type == "cuda" and state.nets.key is not state.nets.online:
             self.nets = Nets(*compile_networks(state.nets, reasons))
+        limit = settings.train.skip_nonfinite
+        self.guard = GradientGuard(limit, state) if limit else None
         self.clock = torch.tensor([0.0, settings.train.epochs], device=data.device)
         self.run: Callable[[Tensor, Tensor, Draws], None] = self.update
         # A user's own network may do in Python what a graph would not do again: unless asked for.
         foreign = any(getattr(m, "foreign", False) for m in state.nets.modules.values())
-        if fast and data.device.type == "cuda" and (settings.train.compile or not foreign):
+        wanted = self.guard is None and (settings.train.compile or not foreign)
+        if (
+            fast and data.device.type == "cuda" and wanted
+        ):  # what a guard decides cannot be captured
             self.run = Captured(self.update)
 
     def __call__(self, index: Tensor, images: Tensor, lr: float, epoch: int = 0) -> None:
@@ -117,6 +123,9 @@ class Step:
             views = self.render_for_both(images, draws)
         batch = self.batch(index, views)
         out = self.learn(batch)
+        if out is None:
+            state.steps_on_device += 1
+            return
         with torch.no_grad():
             state.meter.match_columns(out)  # in plain Python, so before a step is captured
             counted = (state.steps_on_device, state.meter)
@@ -128,15 +137,20 @@ class Step:
             self.nets.key.mark_start()  # its pass may start here
         return self.losses(self.nets, self.state.method_state, batch)
 
-    def learn(self, batch: Batch) -> StepOut:
-        """Losses, backward pass, optimiser, momentum network."""
+    def learn(self, batch: Batch) -> StepOut | None:
+        """Losses, backward pass, optimiser, momentum network; None: the step is left out."""
         state, method = self.state, self.settings.network_method
+        if self.guard is not None:
+            self.guard.remember()
         out = self.compute_losses(batch)
         state.optimizer.zero_grad()  # there are gradients only if capturing the last step failed
         backward: Callable[[], None] = out.total.backward
         if self.backward_compiles:
             backward, self.backward_compiles = without_warnings(backward), False
         backward()
+        if self.guard is not None and not self.guard.allows(out, batch.index):
+            state.optimizer.zero_grad()
+            return None
         state.optimizer.step()
         state.optimizer.zero_grad()  # a graph is captured without any
         momentum = method.key_momentum(state.steps_on_device)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from concont.config.resolve import read_settings
 from concont.data.sources import Dataset
+from concont.errors import DataError, UsageError
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
 from concont.training import classic_run, network_run, pace, prepare
@@ -94,6 +95,27 @@ def trainer_of(settings: Settings) -> Trainer:
     return TRAINERS[settings.method.trainer]
 
 
+def read_run_settings(folder: RunFolder, method: str | None = None) -> Settings:
+    """The settings in a run's folder; refused if a result would not be that of the run.
+
+    What cannot change the result, such as where the data lies, may be edited. method: FILE.py:Class
+    of a method of the user's own, which no run folder can make run.
+    """
+    path, expected = folder.require("config.yaml"), folder.checksums.settings_hash
+    try:
+        settings = read_settings(path)
+    except (UsageError, RecursionError) as error:
+        raise folder.describe_damage("config.yaml", " ".join(str(error).split())) from None
+    if expected is not None and not folder.checksums.fits("config.yaml"):
+        data = folder.read_data() if (folder / "data.json").is_file() else {}
+        if data and settings.hash(data.get("digest"), data.get("sets_hash")) != expected:
+            raise DataError(
+                f"{path} holds other settings than the run was started with; put them back, or "
+                "train a new run with them: concont train --config"
+            )
+    return settings if method is None else read_settings(path, method)
+
+
 def reopen_run(
     folder: RunFolder,
     data: Dataset | None = None,
@@ -102,7 +124,14 @@ def reopen_run(
 ) -> PreparedRun:
     """A run that was started and not finished, ready to go on from its last checkpoint.
 
-    method: FILE.py:Class of a method of the user's own, which no run folder can make run.
+    It has the folder's lock from here to the end of its training. method: as above.
     """
-    settings = read_settings(folder.require("config.yaml"), method)
-    return trainer_of(settings).prepare(settings, folder, data, model, resumed=True)
+    folder.require("config.yaml")
+    folder.lock.acquire(folder.path)
+    try:
+        folder.require_whole("environment.json", "data.json", "candidates.npz", "metrics.jsonl")
+        settings = read_run_settings(folder, method)
+        return trainer_of(settings).prepare(settings, folder, data, model, resumed=True)
+    except BaseException:
+        folder.lock.release()
+        raise

@@ -1,0 +1,159 @@
+"""Runs and sweeps killed at random moments, again and again: nothing lost, nothing twice."""
+
+import json
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from concont.runs.folder import RunFolder
+from concont.sweep.folder import SweepFolder
+from concont.sweep.ledger import Ledger
+from processes import SECONDS, begin, concont
+from sweeps import at_work
+
+pytestmark = [pytest.mark.slow]
+SHORT = (
+    *("--data", "digits", "--epochs", "6", "--set", "train.checkpoint_every=0"),
+    *("--set", "train.evaluate_every=1", "--set", "model.width=4"),
+)
+SWEEP = """
+base:
+  recipe: digits
+  model: {width: 4}
+  train: {epochs: 2, device: cpu, checkpoint_every: 0, evaluate_every: 1}
+axes: {method.threshold: [0.8, 0.9]}
+seeds: [1, 2]
+"""
+FEW, MANY = 2, 50
+
+
+def timeless(folder):
+    unlike = ("seconds", "images_per_s")
+    return [{k: v for k, v in row.items() if k not in unlike} for row in folder.metrics()]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The run that was left alone, and how long it took."""
+    folder = RunFolder(tmp_path_factory.mktemp("whole") / "run")
+    began = time.monotonic()
+    done = concont("train", *SHORT, "--out", folder.path)
+    assert done.returncode == 0, done.stderr
+    return folder, time.monotonic() - began
+
+
+def kill_after(process, seconds):
+    """Whether it was still alive to be killed; a process that ended by itself ended well."""
+    process.join(seconds)
+    killed = process.is_alive()
+    process.kill()
+    process.join(SECONDS)
+    assert killed or process.exitcode == 0
+    return killed
+
+
+def refuse_torn(folder):
+    """What a kill leaves: whole files that fit their checksums, and no step lost but an epoch's."""
+    for path in folder.path.iterdir():
+        if not path.name.startswith(".") and path.name not in ("checksums.json", "metrics.jsonl"):
+            assert folder.checksums.fits(path.name), path
+    assert folder.metrics() is not None
+
+
+@pytest.mark.parametrize("kills", [FEW, pytest.param(MANY, marks=pytest.mark.long)])
+@pytest.mark.timeout(1200)
+def test_a_run_killed_at_random_moments_ends_in_the_very_same_weights(tmp_path, whole, kills):
+    """Each of the kills is in a run of its own or in one that was killed before."""
+    moments, done, number = random.Random(kills), 0, 0
+    while done < kills:
+        folder, number = RunFolder(tmp_path / str(number)), number + 1
+        while not folder.finished:
+            begun = (folder / "config.yaml").exists()
+            words = ("--resume", folder.path) if begun else (*SHORT, "--out", folder.path)
+            process = begin("train", *words, out=tmp_path / "log")
+            if done < kills:
+                done += kill_after(process, moments.uniform(0, whole[1]))
+            else:
+                process.join(SECONDS)
+                assert process.exitcode == 0, (tmp_path / "log").read_text()
+            if (folder / "config.yaml").exists():
+                refuse_torn(folder)
+                steps = [line["step"] for line in folder.metrics()]
+                assert steps == sorted(set(steps))
+        expected = (whole[0] / "model.safetensors").read_bytes()
+        assert (folder / "model.safetensors").read_bytes() == expected
+        assert timeless(folder) == timeless(whole[0])
+        summaries = [each.read_json("summary.json") for each in (folder, whole[0])]
+        for summary in summaries:
+            summary.pop("seconds"), summary.pop("seconds_by")
+        assert summaries[0] == summaries[1]
+
+
+def kill_everything(process, folder, seconds):
+    """Kill a sweep after so many seconds, and the trainings that it has begun; or let it end."""
+    process.join(seconds)
+    if not process.is_alive():
+        return False
+    process.kill()
+    process.join(SECONDS)
+    for log in (folder / "runs").glob("*.yaml"):
+        for number in at_work(folder, log.stem):
+            os.kill(number, signal.SIGKILL)
+    return True
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("sweeps", [1, 2])
+def test_a_sweep_killed_with_its_trainings_loses_nothing_and_does_nothing_twice(tmp_path, sweeps):
+    """One, or two at once on one folder."""
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    folder, moments, kills = SweepFolder(tmp_path / "out"), random.Random(3), 0
+    words = ("sweep", tmp_path / "sweep.yaml", "--folder", folder.path)
+    seen = dict[str, str]()
+    while kills < 5:
+        alive = [begin(*words, out=tmp_path / f"log{n}") for n in range(sweeps)]
+        for process in alive:
+            kills += kill_everything(process, folder.path, moments.uniform(1, 8))
+        for path in folder.results.glob("*.json") if folder.results.is_dir() else ():
+            assert seen.setdefault(path.stem, path.read_text()) == path.read_text()
+        if len(seen) == 4:
+            break
+    done = concont(*words)
+    assert done.returncode == 0, done.stderr
+    records = Ledger(folder.ledger).records()
+    assert len(records) == len(list(folder.results.glob("*.json"))) == 4
+    for record in records:
+        key = record["settings_hash"]
+        assert json.loads(folder.result(key).read_text()) == record
+        assert [line["epoch"] for line in folder.run(key).metrics()] == [1, 2]
+        assert folder.log(key).read_text().count("\nRun: ") <= 1
+        assert seen.get(key, folder.result(key).read_text()) == folder.result(key).read_text()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_two_thousand_epochs_take_no_more_memory_and_no_more_files_than_two_hundred(
+    tmp_path, toy_npz, toy_config
+):
+    import concont as package
+
+    toy_config["data"]["source"] = str(toy_npz)
+    toy_config["train"] |= {"epochs": 2000, "evaluate_every": 1, "checkpoint_every": 0.5}
+    from concont.config.resolve import resolve
+    from concont.training.prepare import prepare
+
+    used = []
+    run = prepare(resolve(toy_config), RunFolder(tmp_path / "run"))
+    for progress in run.execute():
+        if progress.epoch_end and progress.epoch in (200, 2000):
+            with open("/proc/self/statm") as file:
+                pages = int(file.read().split()[1])
+            used.append((pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir("/proc/self/fd"))))
+    (early, files), (late, files_late) = used
+    assert files_late <= files
+    assert late - early < 20e6, (early, late)
+    assert package.load(tmp_path / "run").summary.epochs == 2000
