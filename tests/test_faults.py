@@ -136,8 +136,7 @@ def test_a_second_process_on_a_run_is_refused_until_the_first_has_died(live):
         done = concont("train", *words)
         assert done.returncode == 2
         assert done.stderr.count("\n") == 1
-        if "--overwrite" in words or "--resume" in words:
-            assert f"is in use by process {process.pid} on" in done.stderr
+        assert f"is in use by process {process.pid} on" in done.stderr
     assert (run / "config.yaml").is_file()
     process.kill()
     process.wait()

@@ -3,8 +3,14 @@ import json
 import pytest
 
 from concont.errors import DataError
-from concont.runs.contents import CURES, START_AFRESH, check_data, check_line, name_cure
-from concont.runs.folder import CONTENTS
+from concont.runs.contents import (
+    CONTENTS,
+    CURES,
+    START_AFRESH,
+    check_data,
+    check_line,
+    name_cure,
+)
 
 DATA = {
     "classes": ["a", "b"],

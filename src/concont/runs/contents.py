@@ -1,4 +1,4 @@
-"""What a run's files must hold before anything is made of them, and what to do if they do not."""
+"""A run's files: what they are, what they must hold, and what to do if they do not."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -9,6 +9,19 @@ from concont.errors import DataError
 from concont.runs.summary import Text, checker, name_first_problem
 from concont.types import AtLeastOne, Count
 
+CONTENTS = {
+    "config.yaml": "every setting, complete; `--recipe` reads it back",
+    "environment.json": "versions, hardware, commit, command",
+    "data.json": "class names, normalisation, digest, sizes",
+    "candidates.npz": "candidate sets and the rows trained on; `data.candidates` reads it",
+    "metrics.jsonl": "one line an evaluation",
+    "checkpoint.pt": "everything that `--resume` needs",
+    "checkpoint.previous.pt": "the one before it",
+    "model.safetensors": "the trained network",
+    "verdict.json": "pseudo-labels by class at the end, and how well they were told apart",
+    "summary.json": "settings and result; written last",
+    "checksums.json": "what the others hold, so that damage is found",
+}
 START_AFRESH = "put it back from a copy, or start the run afresh with --overwrite"
 WRITE_AGAIN = "and `concont train --resume` of the folder writes"
 CURES = {

@@ -12,23 +12,16 @@ from typing import Any
 from concont.errors import DataError, UsageError, printable
 from concont.runs import checksums, lock
 from concont.runs.checksums import Checksums
-from concont.runs.contents import check_data, check_environment, check_line, name_cure
+from concont.runs.contents import (
+    CONTENTS,
+    check_data,
+    check_environment,
+    check_line,
+    name_cure,
+)
 from concont.runs.lock import FolderLock
 from concont.runs.summary import Summary
 
-CONTENTS = {
-    "config.yaml": "every setting, complete; `--recipe` reads it back",
-    "environment.json": "versions, hardware, commit, command",
-    "data.json": "class names, normalisation, digest, sizes",
-    "candidates.npz": "candidate sets and the rows trained on; `data.candidates` reads it",
-    "metrics.jsonl": "one line an evaluation",
-    "checkpoint.pt": "everything that `--resume` needs",
-    "checkpoint.previous.pt": "the one before it",
-    "model.safetensors": "the trained network",
-    "verdict.json": "pseudo-labels by class at the end, and how well they were told apart",
-    "summary.json": "settings and result; written last",
-    "checksums.json": "what the others hold, so that damage is found",
-}
 # What a start that was killed at once may leave, beside half a file: nothing of a run.
 TRACES = (lock.LOCK, lock.HOLDER, checksums.NAME)
 
@@ -97,6 +90,12 @@ class RunFolder:
             self.lock.release()
             raise
 
+    def _refuse_if_live(self) -> None:
+        """A UsageError names the process that has the folder, if there is one."""
+        if (self / lock.LOCK).is_file() and not self.lock.is_held:
+            self.lock.acquire(self.path)
+            self.lock.release()
+
     def _make(self) -> None:
         """Make the folder; of a dated one the process that makes it has the name."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,6 +114,7 @@ class RunFolder:
         if self.path.is_file():
             raise UsageError(f"{self.path} is a file, not a folder")
         if self.path.is_dir() and not all(map(_is_trace, self.path.iterdir())):
+            self._refuse_if_live()
             raise UsageError(f"{self.path} is not empty; {cure}")
 
     def refuse_if_not_a_run(self) -> None:
