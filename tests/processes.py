@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from concont.api import train
 from concont.classic import features
 from concont.images.cache import load_images
 from concont.images.files import read_image
@@ -136,6 +138,21 @@ def fill_image_cache(barrier, paths, size, folder):
         assert np.array_equal(pixels, read_image(path, size, 3, "crop"))
 
 
+def train_in_a_child(config, arrays, folder):
+    """As a program would that forks after it has used PyTorch."""
+    torch.set_num_threads(2)
+    train(config, data=arrays, out=folder / "parent")
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            train(config, data=arrays, out=folder / "child")
+            code = 0
+        finally:
+            os._exit(code)
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
 def _main(words, cwd, columns, out, err):
     for path, number in ((out, 1), (err, 2)):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT)
@@ -146,8 +163,6 @@ def _main(words, cwd, columns, out, err):
     if cwd is not None:
         os.chdir(cwd)
     sys.argv = ["concont", *words]
-    import torch
-
     from concont.cli import main
 
     torch.set_num_threads(1)

@@ -18,7 +18,7 @@ from concont.runs.files import CONTENTS
 from concont.runs.folder import RunFolder
 from concont.training.prepare import prepare
 from concont.training.trainers import reopen_run
-from processes import WARM, concont, start
+from processes import WARM, concont, start, train_in_a_child
 from refusals import run_here
 
 QUICK = ("--data", "digits", "--epochs", "2", "--set", "model.width=4")
@@ -137,8 +137,7 @@ def test_a_second_process_on_a_run_is_refused_until_the_first_has_died(live):
         done = concont("train", *words)
         assert done.returncode == 2
         assert done.stderr.count("\n") == 1
-        if "--overwrite" in words or "--resume" in words:
-            assert f"is in use by process {process.pid} on" in done.stderr
+        assert f"is in use by process {process.pid} on" in done.stderr
     assert (run / "config.yaml").is_file()
     process.kill()
     process.wait()
@@ -188,23 +187,6 @@ def test_a_clock_that_jumps_has_no_effect(tmp_path, toy_arrays, toy_config, monk
     run = package.train(toy_config, data=toy_arrays, out=tmp_path / "run")
     assert 0 < run.summary.seconds < 60
     assert all(0 <= seconds < 60 for seconds in run.summary.seconds_by.values())
-
-
-def train_in_a_child(config, arrays, folder):
-    """As a program would that forks after it has used PyTorch."""
-    import torch
-
-    torch.set_num_threads(2)
-    package.train(config, data=arrays, out=folder / "parent")
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            package.train(config, data=arrays, out=folder / "child")
-            code = 0
-        finally:
-            os._exit(code)
-    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 @pytest.mark.slow

@@ -2,11 +2,11 @@ import errno
 import multiprocessing
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
 from concont.errors import UsageError
-from concont.runs import lock as module
 from concont.runs.lock import HOLDER, LOCK, FolderLock
 from processes import WARM, hold_lock
 
@@ -82,6 +82,17 @@ def test_what_the_holder_wrote_is_told_on_one_line_if_at_all(tmp_path):
         FolderLock().acquire(tmp_path)
 
 
+def test_a_full_disk_does_not_keep_it_from_being_held(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    lock = FolderLock()
+    lock.acquire(tmp_path)
+    with pytest.raises(UsageError, match="in use by another process"):
+        FolderLock().acquire(tmp_path)
+
+
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EACCES])
 def test_a_file_system_without_locks_is_warned_of(tmp_path, monkeypatch, caplog, number):
     import filelock
@@ -97,4 +108,3 @@ def test_a_file_system_without_locks_is_warned_of(tmp_path, monkeypatch, caplog,
         FolderLock().acquire(tmp_path)
         assert "no locks on this file system" in caplog.text
     assert not (tmp_path / LOCK).exists()
-    assert module.NO_LOCKS

@@ -1,4 +1,4 @@
-"""What a run's files must hold before anything is made of them, and what to do if they do not."""
+"""A run's files: what they are, what they must hold, and what to do if they do not."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal

@@ -87,6 +87,12 @@ class RunFolder:
             self.lock.release()
             raise
 
+    def _refuse_if_live(self) -> None:
+        """A UsageError names the process that has the folder, if there is one."""
+        if (self / lock.LOCK).is_file() and not self.lock.is_held:
+            self.lock.acquire(self.path)
+            self.lock.release()
+
     def _make(self) -> None:
         """Make the folder; of a dated one the process that makes it has the name."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,6 +111,7 @@ class RunFolder:
         if self.path.is_file():
             raise UsageError(f"{self.path} is a file, not a folder")
         if self.path.is_dir() and not all(map(is_trace, self.path.iterdir())):
+            self._refuse_if_live()
             raise UsageError(f"{self.path} is not empty; {cure}")
 
     def refuse_if_not_a_run(self) -> None:

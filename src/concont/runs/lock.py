@@ -5,6 +5,7 @@ import logging
 import os
 import platform
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +52,8 @@ class FolderLock:
         self._lock = lock
         now = time.strftime("%Y-%m-%d %H:%M:%S")
         words = f"process {os.getpid()} on {platform.node()} since {now}"
-        (folder / HOLDER).write_text(words, encoding="utf-8")
+        with suppress(OSError):  # a full disk: it is held all the same
+            (folder / HOLDER).write_text(words, encoding="utf-8")
 
     def release(self) -> None:
         """Let others have it; the files stay, since to remove them could let in two at once."""
