@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from concont.answers import review as module
 from concont.answers.review import MISSED, choose_batch, rank_for_review
 
 
@@ -91,3 +92,13 @@ def test_as_many_as_asked_for_or_as_there_are(groups, budget):
 def test_copies_of_one_image_fill_up_a_batch():
     features, review = np.ones((30, 2), np.float32), np.arange(30)[::-1] + 1
     assert choose_batch(review, features, 4).tolist() == [29, 28, 27, 26]
+
+
+def test_a_large_budget_takes_turns_among_a_bounded_number_of_groups(monkeypatch):
+    monkeypatch.setattr(module, "MOST_GROUPS", 3)
+    stream = np.random.RandomState(3)
+    group = np.repeat([0, 1, 2], [60, 25, 5])  # the largest heads the list
+    features = (np.eye(3)[group] + stream.randn(90, 3) * 0.01).astype(np.float32)
+    chosen = choose_batch(np.arange(1, 91), features, 9)
+    assert np.bincount(group[chosen]).tolist() == [3, 3, 3]
+    assert chosen.tolist() == [0, 1, 2, 60, 61, 62, 85, 86, 87]

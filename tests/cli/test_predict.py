@@ -3,6 +3,8 @@
 import csv
 import json
 import os
+import pty
+import subprocess
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ import concont as package
 from concont.answers import predict as module
 from concont.cli.predict import predict
 from concont.errors import UsageError
-from processes import concont
+from processes import COMMAND, ENVIRONMENT, SECONDS, concont
 
 pytestmark = pytest.mark.slow
 
@@ -148,3 +150,18 @@ def test_an_own_network_needs_python(tmp_path, toy_arrays, toy_config):
     run = package.train(toy_config, data=toy_arrays, model=body, out=tmp_path / "run")
     with pytest.raises(UsageError, match=r"concont\.load\(\.\.\., model=\.\.\.\)"):
         predict(run.path, [tmp_path / "image.png"])
+
+
+def test_names_on_a_terminal_are_no_commands_and_in_a_pipe_what_they_are(run, tmp_path):
+    (tmp_path / "odd").mkdir()
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save(tmp_path / "odd" / "\x1b[31mred.png")
+    assert "odd/\x1b[31mred.png," in concont("predict", "run", "odd", cwd=tmp_path).stdout
+    controller, screen = pty.openpty()
+    words = [*COMMAND, "predict", "run", "odd"]
+    done = subprocess.run(words, cwd=tmp_path, env=ENVIRONMENT, stdout=screen, timeout=SECONDS)
+    os.close(screen)
+    shown = os.read(controller, 10_000).decode()
+    os.close(controller)
+    assert done.returncode == 0
+    assert "\x1b" not in shown
+    assert "odd/\\x1b[31mred.png," in shown

@@ -46,7 +46,7 @@ def test_labels_of_all_images(run, tmp_path):
     assert "24 images: 18 with candidate sets, 6 unlabelled" in done.stdout
     assert "of the 18 images whose true label is known" in done.stdout
     assert "of those unlabelled" not in done.stdout  # nothing is known of them
-    assert "not calibrated" in done.stdout
+    assert "not calibrated: that takes at least 50 held-out images (give the true" in done.stdout
     first = [r["image"] for r in sorted(rows, key=lambda r: int(r["review"]))[:5]]
     assert f"to look at first: {', '.join(first)}, and on" in done.stdout
     assert done.stdout.endswith("labels.csv: 24 rows\n")
@@ -73,6 +73,7 @@ def test_a_hold_out_calibrates_and_says_so(tmp_path, toy_config):
     data = {"source": str(tmp_path / "more.npz"), "labeled": 0.5, "ambiguity": 0.3, "holdout": 0.2}
     package.train({**toy_config, "data": data}, out=tmp_path / "run")
     done = concont("resolve", "run", cwd=tmp_path)
+    assert "80 images more were held out" in done.stdout
     assert "fitted on 80 held-out images: expected calibration error" in done.stdout
     assert "% before" in done.stdout
     figures = json.loads(concont("resolve", "run", "--json", cwd=tmp_path).stdout)

@@ -39,7 +39,7 @@ def test_data_of_ones_own_has_a_recipe_of_its_own_unless_one_is_named(toy_npz, t
     assert settings.train.epochs == 2000  # of one step: 40 rows
     assert settings.data.image_size is None
     own = resolve({"data": {"source": str(toy_npz)}, "train": {"epochs": 30}})
-    assert (own.train.epochs, own.train.evaluate_every) == (30, 6)
+    assert (own.train.epochs, own.train.evaluate_every) == (30, 1)
     paper = resolve({"data": {"source": str(toy_npz)}}, "paper")
     assert (paper.recipe, paper.train.epochs, paper.model.name) == ("paper", 800, "resnet18")
     for method in ("sspl", "dpll", "partial"):

@@ -4,10 +4,10 @@ from torch import nn
 
 import concont
 from concont.deploy import export as module
-from concont.deploy.export import export_run, refuse_output
+from concont.deploy.export import export_run
 from concont.deploy.formats import FORMATS, Format
 from concont.deploy.onnx_model import load_onnx
-from concont.errors import ConcontError, UsageError
+from concont.errors import ConcontError
 from exports import toy_arrays
 
 
@@ -51,24 +51,3 @@ def test_a_network_of_ones_own_is_exported_in_python(tmp_path):
     assert found.description.model == {"name": "a network of the user's own"}
     probs = load_onnx(found.path).predict_proba(arrays["x_test"])
     assert np.abs(probs - run.predict_proba(arrays["x_test"])).max() < 1e-5
-
-
-def test_files_of_the_run_are_never_replaced(run, tmp_path):
-    for name in ("model.safetensors", "config.yaml", "checkpoint.previous.pt"):
-        with pytest.raises(UsageError, match="is the name of a file of the run itself"):
-            refuse_output(run.path / name, run.path, overwrite=True)
-    (tmp_path / "link").symlink_to(run.path)
-    with pytest.raises(UsageError, match="is the name of a file of the run itself"):
-        refuse_output(tmp_path / "link" / "summary.json", run.path, overwrite=True)
-    refuse_output(run.path / "model.onnx", run.path, overwrite=False)
-
-
-def test_a_file_is_replaced_only_when_asked_to(run, tmp_path):
-    (tmp_path / "model").touch()
-    with pytest.raises(UsageError, match="is there already; --overwrite replaces it"):
-        refuse_output(tmp_path / "model", run.path, overwrite=False)
-    refuse_output(tmp_path / "model", run.path, overwrite=True)
-    with pytest.raises(UsageError, match="is not a file"):
-        refuse_output(tmp_path, run.path, overwrite=True)
-    with pytest.raises(UsageError, match="there is no folder"):
-        refuse_output(tmp_path / "none" / "model", run.path, overwrite=True)

@@ -48,3 +48,15 @@ def test_what_cannot_be_written_is_refused(name, message, tmp_path):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(UsageError, match=message):
         refuse_output(tmp_path / name, overwrite=True, suffixes=(".csv", ".parquet"))
+
+
+def test_files_of_a_run_are_never_replaced(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    refuse_output(run / "summary.json", overwrite=False)  # a folder like any other
+    (run / "config.yaml").touch()
+    (tmp_path / "link").symlink_to(run)
+    for name in ("run/model.safetensors", "run/config.yaml", "link/summary.json"):
+        with pytest.raises(UsageError, match="is the name of a file of the run itself"):
+            refuse_output(tmp_path / name, overwrite=True)
+    refuse_output(run / "model.onnx", overwrite=False)

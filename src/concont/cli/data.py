@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from concont.cli.app import app, tell
+from concont.cli.run_data import list_inputs
 from concont.cli.table import Column, print_table
 from concont.errors import UsageError
 from concont.runs.output import refuse_output
@@ -91,7 +92,7 @@ def candidates(
     flags = {"source": source, "root": root, "labeled": labeled, "ambiguity": ambiguity}
     settings = _data_settings({**flags, "seed": seed})
     assert out is not None
-    refuse_output(out, overwrite, _list_inputs(settings), (".npz",))
+    refuse_output(out, overwrite, list_inputs(settings), (".npz",))
     from concont.data.own_data import load_data
     from concont.data.problem import make_candidate_sets
 
@@ -135,14 +136,9 @@ def views(
     from concont.runs.folder import write_whole
 
     settings = _data_settings({"source": source, "root": root})
-    refuse_output(out, overwrite, _list_inputs(settings), (".png",))
+    refuse_output(out, overwrite, list_inputs(settings), (".png",))
     chosen = resolve({"data": {"source": settings.source}}).views
     data = load_data(settings)
     sheet = draw_contact_sheet(data.x_train, chosen, images, seed)
     write_whole(out, lambda temporary: sheet.save(temporary, "png", optimize=True))
     tell(out)
-
-
-def _list_inputs(data: "Data") -> list[str | None]:
-    """The files that may be read for these settings."""
-    return [data.source, data.candidates, data.votes, f"{data.root}/{data.source}.npz"]

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from concont.cli.app import app
+from concont.cli.run_data import DataNow, ImagesNow, list_run_inputs, read_problem
 from concont.errors import printable
+from concont.runs.output import refuse_output
 
 if TYPE_CHECKING:
     from concont.deploy.export import Exported
@@ -42,6 +44,8 @@ def export(
             "--card/--no-card", help="Write MODEL_CARD.md beside the file.", show_default=False
         ),
     ] = True,
+    data: DataNow = None,
+    images: ImagesNow = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace files that are there.")
     ] = False,
@@ -51,17 +55,17 @@ def export(
     An exported model takes uint8 images, N x H x W x channels, and gives logits and probabilities.
     """
     from concont.api import load
-    from concont.deploy.export import export_run, refuse_output
+    from concont.deploy.export import export_run
     from concont.deploy.model_card import NAME, refuse_card, write_card
     from concont.deploy.wording import describe_check, describe_quantised
-    from concont.runs.folder import RunFolder
 
-    RunFolder(run).require("summary.json")
-    refuse_output(out, run, overwrite)
+    trained = load(run)
+    refuse_output(out, overwrite, list_run_inputs(trained, data))
     if card:
         refuse_card(out.with_name(NAME), overwrite)
-    trained = load(run)
-    exported = export_run(trained, out, form.value, licence, int8)
+    moved = data is not None or images is not None
+    problem = read_problem(trained, data, images) if moved or int8 else None
+    exported = export_run(trained, out, form.value, licence, int8, problem)
     typer.echo(describe_check(exported.checked))
     if exported.quantised is not None:
         typer.echo(describe_quantised(exported.quantised))

@@ -1,15 +1,16 @@
 """`concont predict`."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO, cast
 
 import typer
 
 from concont.cli.app import Device, app, tell
-from concont.errors import ConcontError
+from concont.errors import ConcontError, printable
 from concont.runs.output import refuse_output
 
 if TYPE_CHECKING:
@@ -95,8 +96,19 @@ def _write(write: Callable[[TextIO], None], out: Path | None) -> None:
         write_whole(out, partial(_write_file, write))
         return
     screen = typer.get_text_stream("stdout", encoding="utf-8", errors=ESCAPED)
-    write(screen)
+    write(cast(TextIO, PlainScreen(screen)) if screen.isatty() else screen)
     screen.flush()
+
+
+@dataclass(frozen=True)
+class PlainScreen:
+    """Lines for a terminal, in which no name is taken for a command."""
+
+    screen: TextIO
+
+    def write(self, text: str) -> int:
+        """Write all letters but control characters, which are named."""
+        return self.screen.write("\n".join(map(printable, text.split("\n"))))
 
 
 def _write_file(write: Callable[[TextIO], None], path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from concont.cli.app import Device, app
+from concont.cli.run_data import DataNow, ImagesNow
 from concont.errors import count, printable
 from concont.runs.output import refuse_output
 
@@ -22,12 +23,8 @@ def report(
     review: Annotated[
         int, typer.Option(min=0, help="How many images to show for review, of each run.")
     ] = 200,
-    data: Annotated[
-        str | None, typer.Option(help="Where the runs' data lies now; by default where it lay.")
-    ] = None,
-    images: Annotated[
-        str | None, typer.Option(help="Where a table's images lie now; by default where they lay.")
-    ] = None,
+    data: DataNow = None,
+    images: ImagesNow = None,
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
 ) -> None:
     """Write a page to look at: what came of a run, its doubtful images, several runs compared."""

@@ -10,14 +10,14 @@ import typer
 
 from concont.cli.app import Device, app, tell
 from concont.cli.display import percent
+from concont.cli.run_data import DataNow, ImagesNow, list_run_inputs, read_problem
 from concont.errors import UsageError, count, printable
 from concont.runs.output import SUFFIXES, refuse_output
 
 if TYPE_CHECKING:
     from concont.answers.resolution import Resolution
-    from concont.api import Run
-    from concont.data.problem import Problem
 
+MANY = 10_000  # images that take more than a moment
 SHOWN = 5  # of the review list
 
 
@@ -35,12 +35,8 @@ def resolve(
             help="Write only so many images, those to have labelled next, as a sheet to fill in.",
         ),
     ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="Where the run's data lies now; by default where it lay.")
-    ] = None,
-    images: Annotated[
-        str | None, typer.Option(help="Where a table's images lie now; by default where they lay.")
-    ] = None,
+    data: DataNow = None,
+    images: ImagesNow = None,
     overwrite: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -57,29 +53,21 @@ def resolve(
 
     loaded = load(run, device=device)
     if out is not None:
-        source = loaded.settings.data
-        inputs = (data or source.source, source.votes, source.candidates)
-        refuse_output(out, overwrite, inputs, SUFFIXES)
+        refuse_output(out, overwrite, list_run_inputs(loaded, data), SUFFIXES)
     from concont.answers.resolution import resolve as resolve_run
 
-    found = resolve_run(loaded, read_problem(loaded, data, images))
+    problem = read_problem(loaded, data, images)
+    if len(problem.rows) > MANY:
+        tell(f"looking at {len(problem.rows):,} images; on a CPU this takes minutes", err=True)
+    found = resolve_run(loaded, problem)
     written = None if out is None else _write(found, budget, out)
     if as_json:
         typer.echo(json.dumps({"out": None if out is None else str(out)} | describe(found)))
         return
-    for line in _tell(found):
+    for line in _tell(found, problem.n_held_out):
         tell(line)
     if written is not None:
         tell(f"{out}: {count(written, 'row')}")
-
-
-def read_problem(run: "Run", data: str | None, images: str | None) -> "Problem":
-    """What a run learned from; where that is not found, how to say where it lies now."""
-    try:
-        return run.read_problem(data, images)
-    except UsageError as error:
-        cure = "if the run's data was moved, say where it lies now: --data, and --images of a table"
-        raise UsageError(f"{error}; {cure}") from None
 
 
 def _write(found: "Resolution", budget: int | None, out: Path) -> int:
@@ -112,10 +100,12 @@ def describe(found: "Resolution") -> dict[str, Any]:
     }
 
 
-def _tell(found: "Resolution") -> Iterator[str]:
-    """The same in words, a line each."""
+def _tell(found: "Resolution", held: int) -> Iterator[str]:
+    """The same in words, a line each; held: images that were held out of the training."""
     n, partial = len(found), int(found.partial.sum())
     yield f"{count(n, 'image')}: {partial:,} with candidate sets, {n - partial:,} unlabelled"
+    if held:
+        yield f"{count(held, 'image')} more {'was' if held == 1 else 'were'} held out: not listed"
     if found.confident is not None:
         sure = int(found.confident.sum())
         yield f"{sure:,} confident ({percent(sure / n)}): the score reaches the class's threshold"
@@ -150,10 +140,13 @@ def _tell_calibration(found: "Resolution") -> str:
 
     fitted = found.calibration
     if fitted is None:
-        return (
-            "probabilities are not calibrated: that takes a hold-out of at least "
-            f"{FEWEST} images (train with --set data.holdout=0.1)"
+        known = int((found.truth >= 0).sum())
+        cure = (
+            "train with --set data.holdout=0.1"
+            if known >= FEWEST
+            else "give the true `label` of some in the table, and train with --set data.holdout"
         )
+        return f"not calibrated: that takes at least {FEWEST} held-out images ({cure})"
     return (
         f"calibrated by temperature {fitted.temperature:.3g}, fitted on {fitted.n:,} held-out "
         f"images: expected calibration error {percent(fitted.error_before)} before, "

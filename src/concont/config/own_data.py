@@ -9,6 +9,7 @@ from concont.types import Plain
 STEPS = {"own": 10_000, "own-cpu": 2_000}  # of a run, about
 LARGE = 96  # pixels: the side above which a GPU of common size holds a quarter of the batch
 MOST_EPOCHS = 2_000
+EVALUATIONS = 20  # over a run, about: points of its curves
 
 
 def choose_recipe(device: str) -> str:
@@ -32,8 +33,9 @@ def complete_recipe(
     batch = said.get("batch_size") or usual["batch_size"] // (4 if large else 1)
     steps = max(1, data.rows // batch)
     epochs = said.get("epochs") or min(MOST_EPOCHS, max(1, round(STEPS[name] / steps)))
+    every = max(1, epochs // EVALUATIONS)
     plain: Plain = {
-        "train": {"epochs": epochs, "evaluate_every": max(1, epochs // 5), "batch_size": batch},
+        "train": {"epochs": epochs, "evaluate_every": every, "batch_size": batch},
         **_size_of_files(data),
     }
     return {**plain, "optimizer": {"lr": 0.03}} if large else plain

@@ -45,6 +45,13 @@ class Problem:
         """Inputs that have a candidate set."""
         return int((~self.candidates.all(axis=1)).sum())
 
+    @property
+    def n_held_out(self) -> int:
+        """Images of the training set that were set aside to measure on."""
+        if self.evaluated_on != "holdout" or self.test_labels is None:
+            return 0
+        return len(self.test_labels)
+
 
 def make_problem(data: Dataset, settings: Data) -> Problem:
     """Hold rows out, choose the rows that keep a set, make the sets, drop what is not used."""

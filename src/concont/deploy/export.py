@@ -10,8 +10,8 @@ from concont.deploy.check import Comparison, compare, read_problem_if_there, tak
 from concont.deploy.description import Description
 from concont.deploy.formats import FORMATS, Deployed, describe_run, make_deployable
 from concont.deploy.quantise import Quantised, measure, quantise
-from concont.errors import UsageError, printable
-from concont.runs.folder import is_name_of_a_part, write_whole
+from concont.errors import UsageError
+from concont.runs.folder import write_whole
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,23 @@ class Exported:
 
 
 def export_run(
-    run: Run, path: Path, form: str = "onnx", licence: str | None = None, int8: bool = False
+    run: Run,
+    path: Path,
+    form: str = "onnx",
+    licence: str | None = None,
+    int8: bool = False,
+    problem: Problem | None = None,
 ) -> Exported:
     """Write the run's network to a file of this format that answers as the network does.
 
     int8: with 8-bit weights and activations, made of an ONNX file that was found to do so.
+    problem: what the run learned from, where that has been read already.
     """
     if int8 and form != "onnx":
         raise UsageError(f"--int8 is for --format onnx, not for {form}")
     module, description = make_deployable(run), describe_run(run, licence)
-    problem = run.read_problem() if int8 else read_problem_if_there(run)  # to calibrate on
+    if problem is None:
+        problem = run.read_problem() if int8 else read_problem_if_there(run)  # to calibrate on
     found: list[tuple[Comparison, Quantised | None]] = []
 
     def write(temporary: Path) -> None:
@@ -66,16 +73,3 @@ def check_file(
     """Run what was written on images of the run, beside the network itself."""
     reopened = FORMATS[form].reopen(path, module)
     return compare(module.compute, reopened, take_sample(run, problem))
-
-
-def refuse_output(path: Path, run: Path, overwrite: bool) -> None:
-    """Before the work: no file that is there unless asked to, and none of the run's own ever."""
-    shown = printable(path)
-    if not path.parent.is_dir():
-        raise UsageError(f"{shown}: there is no folder {printable(path.parent)}")
-    if path.exists() and not path.is_file():
-        raise UsageError(f"{shown} is there and is not a file")
-    if path.parent.resolve() == run.resolve() and is_name_of_a_part(path.name):
-        raise UsageError(f"{shown} is the name of a file of the run itself; choose another")
-    if path.exists() and not overwrite:
-        raise UsageError(f"{shown} is there already; --overwrite replaces it")

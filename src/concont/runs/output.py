@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from concont.errors import UsageError, printable
+from concont.runs.folder import is_name_of_a_part
 
 SUFFIXES = (".csv", ".parquet")  # of tables
 
@@ -15,7 +16,7 @@ def refuse_output(
     inputs: Iterable[str | Path | None] = (),
     suffixes: tuple[str, ...] = (),
 ) -> None:
-    """A file that cannot be written, is there already, or is one of the inputs.
+    """A file that cannot be written, is there already, is one of the inputs or a run's own.
 
     suffixes: the endings that it may have, if not any.
     """
@@ -24,6 +25,8 @@ def refuse_output(
         raise UsageError(f"{name}: its name must end in {' or '.join(suffixes)}")
     if not path.parent.is_dir():
         raise UsageError(f"{name}: there is no folder {printable(path.parent)}")
+    if is_name_of_a_part(path.name) and (path.parent / "config.yaml").is_file():
+        raise UsageError(f"{name} is the name of a file of the run itself; choose another")
     if not os.path.lexists(path):  # a link that leads nowhere is there, too
         return
     if not path.is_file():

@@ -1,0 +1,42 @@
+"""The data of a run, for commands that read it again: where it lies now, what must stay."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from concont.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from concont.api import Run
+    from concont.data.problem import Problem
+    from concont.runs.settings import Data
+
+CURE = "if the run's data was moved, say where it lies now: --data, and --images of a table"
+
+DataNow = Annotated[
+    str | None,
+    typer.Option("--data", help="Where the run's data lies now; by default where it lay."),
+]
+ImagesNow = Annotated[
+    str | None,
+    typer.Option("--images", help="Where a table's images lie now; by default where they lay."),
+]
+
+
+def read_problem(run: "Run", data: str | None, images: str | None) -> "Problem":
+    """What a run learned from; where that is not found, how to say where it lies now."""
+    try:
+        return run.read_problem(data, images)
+    except (UsageError, DataError) as error:
+        raise type(error)(f"{error}; {CURE}") from None
+
+
+def list_inputs(data: "Data") -> list[str | None]:
+    """The files that may be read for these settings."""
+    return [data.source, data.candidates, data.votes, f"{data.root}/{data.source}.npz"]
+
+
+def list_run_inputs(run: "Run", data: str | None) -> list[str | Path | None]:
+    """The files of a run and of its data, which no output may replace."""
+    return [data, *list_inputs(run.settings.data), *run.path.iterdir()]
