@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any, Literal, TypeGuard
 
 from concont.classic.options import CLASSICS
-from concont.config.yaml_text import read_yaml
+from concont.config.yaml_text import read_yaml_file
 from concont.errors import ConcontError, DataError, UsageError, printable
 from concont.runs.folder import RunFolder
 from concont.runs.settings import DATA_PATHS, NO_EFFECT_ON_RESULT
@@ -173,7 +173,7 @@ def _flatten(plain: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def _read_settings(path: Path) -> Plain:
-    return _require_mapping(path, read_yaml(path.read_text("utf-8"), str(path)))
+    return _require_mapping(path, read_yaml_file(path, str(path)))
 
 
 def _require_mapping(path: Path, content: Any) -> Plain:
