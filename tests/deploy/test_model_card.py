@@ -1,3 +1,4 @@
+import html
 import re
 from dataclasses import replace
 
@@ -9,12 +10,14 @@ from concont.deploy.export import export_run
 from concont.deploy.model_card import (
     MARKER,
     escape_markdown,
-    find_changed,
     refuse_card,
     render_card,
     write_card,
 )
 from concont.errors import UsageError
+from concont.report.finished import view_run
+from concont.report.measured import Measured
+from concont.report.record import read_record
 from exports import toy_arrays, train_toy
 
 HEADINGS = ["Data", "Settings", "Figures", "Check of the export", "Limits", "How to run it"]
@@ -81,21 +84,16 @@ def test_no_path_is_in_it(run, card):
         assert str(path) not in card
 
 
-def test_settings_unlike_the_recipe_are_listed(run, card):
-    changed = {name: (own, usual) for name, own, usual in find_changed(run)}
-    assert changed["model.width"][0] == 4
-    assert changed["optimizer.lr"][0] == 0.05
-    assert "| model.width | 4 | " in card
-    assert not {"data.source", "train.device", "method.name"} & set(changed)
+def test_settings_unlike_the_recipe_are_those_of_the_report(run, card, exported):
+    record = read_record(run.path)
+    rows = view_run(record, Measured()).changes.rows
+    assert {"model.width", "optimizer.lr"} < {name for name, *_ in rows}
+    table = to_html(card).split("<h2>Settings</h2>")[1].split("<h2>")[0]
+    cells = [html.unescape(cell) for cell in re.findall(r"<td>(.*?)</td>", table)]
+    assert cells == [cell for row in rows for cell in row]
+    assert not {"data.source", "train.device", "method.name"} & set(cells)
     lost = replace(run, settings=replace(run.settings, recipe="no-longer-there"))
-    assert find_changed(lost) is None
-
-
-def test_a_run_of_a_recipe_alone_differs_in_nothing(tmp_path):
-    import concont
-
-    run = concont.train({"data": {"source": "digits"}, "train": {"epochs": 1}}, out=tmp_path / "r")
-    assert [name for name, *_ in find_changed(run)] == ["train.epochs"]
+    assert "differ from the built-in defaults" in to_html(render_card(lost, exported))
 
 
 def test_without_a_test_set_it_says_so(tmp_path):

@@ -9,7 +9,7 @@ from concont.report.record import RunRecord, find_differences, is_number
 from concont.report.wording import show_duration, show_number, show_setting, show_share
 
 if TYPE_CHECKING:
-    from concont.report.changes import Changes
+    from concont.config.changes import Changes
     from concont.report.measured import Measured
 
 ABREAST = 6  # runs up to which each has a column of settings; more have a row each

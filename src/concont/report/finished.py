@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from concont.config.changes import find_changes
+from concont.config.resolve import read_settings
 from concont.errors import ConcontError, printable
 from concont.report.answer import HELD_BACK, describe_answer
-from concont.report.changes import find_changes
 from concont.report.charts import Chart
 from concont.report.class_charts import draw_confusion, draw_reliability
 from concont.report.comparison import Table, list_changes
@@ -93,7 +94,8 @@ def _tell_calibration(measured: Measured, on: str) -> str:
 
 def _list_changes(record: RunRecord) -> tuple[Table | None, list[str]]:
     try:
-        return list_changes(*find_changes(record.path / "config.yaml")), []
+        settings = read_settings(record.path / "config.yaml")
+        return list_changes(*find_changes(record.path, settings)), []
     except ConcontError as error:
         return None, [f"No comparison with the recipe: {printable(error)}."]
 
