@@ -3,6 +3,7 @@ from concont.config.flat_settings import (
     drop_untold,
     flatten,
     flatten_settings,
+    list_places,
     list_told,
     shorten_method,
 )
@@ -42,6 +43,10 @@ def test_what_has_no_effect_is_not_told():
     )
     assert "model.width" in narrow
     assert not {"data.stratified", "train.device", "model.init"} & set(small)
+
+
+def test_paths_are_those_that_are_given():
+    assert set(list_places(check(PATHS))) == {*PATHS["data"].values(), PATHS["model"]["start"]}
 
 
 def test_a_method_of_ones_own_is_told_without_its_folder():

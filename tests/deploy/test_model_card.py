@@ -84,6 +84,15 @@ def test_no_path_is_in_it(run, card):
         assert str(path) not in card
 
 
+def test_no_path_of_the_run_that_it_began_from_is_in_it(continued, exported):
+    for text in (
+        render_card(continued, exported),
+        str(view_run(read_record(continued.path), Measured())),
+    ):
+        assert str(continued.path.parents[1]) not in text
+        assert continued.settings.model.start_digest in text
+
+
 def test_settings_unlike_the_recipe_are_those_of_the_report(run, card, exported):
     record = read_record(run.path)
     rows = view_run(record, Measured()).changes.rows

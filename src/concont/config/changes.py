@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from concont.config.flat_settings import list_told
+from concont.config.flat_settings import drop_untold, flatten_settings, list_told
 from concont.config.resolve import check, resolve
 from concont.data.candidate_file import read_candidate_sets
 from concont.data.own_data import OwnData
@@ -47,14 +47,14 @@ def read_size(path: Path) -> OwnData | None:
 def _list_usual(settings: Settings, size: OwnData | None) -> tuple[str, Plain]:
     """What the comparison is called, and the settings without what the user said."""
     if settings.own_method is not None:  # its code is not run, so its own settings are unknown
-        usual = list_told(check({}))
+        usual = _list_all(check({}))
         kept = {name: own for name, own in usual.items() if not name.startswith("method.")}
         return "the built-in defaults", kept
     method = {"name": settings.method.name}
     try:
         return f"the recipe {settings.recipe}", _list_recipe(settings, size)
     except ConcontError:  # a file of the user's, of which a run keeps the name alone
-        return "the built-in defaults", list_told(check({"method": method}))
+        return "the built-in defaults", _list_all(check({"method": method}))
 
 
 def _list_recipe(settings: Settings, size: OwnData | None) -> Plain:
@@ -74,4 +74,9 @@ def _list_recipe(settings: Settings, size: OwnData | None) -> Plain:
 
 
 def _resolve(settings: Settings, flags: Plain, size: OwnData | None) -> Plain:
-    return list_told(resolve(flags, recipe=settings.recipe, own=size))
+    return _list_all(resolve(flags, recipe=settings.recipe, own=size))
+
+
+def _list_all(settings: Settings) -> Plain:
+    """Those without an effect, too: what the user chose may give them one."""
+    return drop_untold(flatten_settings(settings))

@@ -39,6 +39,13 @@ def list_told(settings: Settings) -> Plain:
     return drop_untold(flatten(plain))
 
 
+def list_places(settings: Settings) -> list[str]:
+    """The paths among them."""
+    data = vars(settings.data)
+    found = [data[name] for name in ("source", "candidates", *DATA_PATHS)]
+    return [path for path in (*found, *settings.model.files.values()) if path]
+
+
 def drop_untold(flat: Mapping[str, Any]) -> Plain:
     """A flat list without what is told to nobody; a method of the user's own without its folder."""
     told = {name: value for name, value in flat.items() if name not in UNTOLD}

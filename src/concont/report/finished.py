@@ -15,7 +15,7 @@ from concont.report.embedding import draw_map
 from concont.report.measured import Measured, measure_run
 from concont.report.page import Page, RunView, lay_out, view_record
 from concont.report.record import RunRecord
-from concont.report.wording import show_share
+from concont.report.wording import hide_folders, show_share
 
 NOT_ENDED = "No map, review list or confusions: the run has not ended; they need its network."
 
@@ -97,7 +97,8 @@ def _list_changes(record: RunRecord) -> tuple[Table | None, list[str]]:
         settings = read_settings(record.path / "config.yaml")
         return list_changes(*find_changes(record.path, settings)), []
     except ConcontError as error:
-        return None, [f"No comparison with the recipe: {printable(error)}."]
+        why = hide_folders(printable(error), record.path)
+        return None, [f"No comparison with the recipe: {why}."]
 
 
 def _tell_missing(record: RunRecord) -> list[str]:

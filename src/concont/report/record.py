@@ -14,6 +14,7 @@ from concont.classic.options import CLASSICS
 from concont.config.flat_settings import drop_untold, flatten, shorten_method
 from concont.config.yaml_text import read_yaml
 from concont.errors import ConcontError, DataError, UsageError, printable
+from concont.report.wording import hide_folders
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Data, Model
 from concont.runs.summary import Summary
@@ -110,7 +111,7 @@ def read_record(path: Path, name: str | None = None) -> RunRecord:
         try:
             return load() if (folder / file).is_file() else None
         except (ConcontError, OSError, ValueError) as error:
-            problems.append(printable(error))
+            problems.append(hide_folders(printable(error), path))
             return None
 
     def read_json(file: str) -> Any:

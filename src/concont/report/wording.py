@@ -2,6 +2,8 @@
 
 import html
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 from concont.errors import printable
@@ -39,6 +41,15 @@ def show_duration(seconds: float | None) -> str:
 def show_setting(value: Any) -> str:
     """A value as YAML has it."""
     return printable(value if isinstance(value, str) else json.dumps(value))
+
+
+def hide_folders(text: str, *paths: str | Path) -> str:
+    """Text without the folders that these files or folders lie in."""
+    for path in map(Path, paths):
+        for folder in (path.absolute().parent, path.parent):
+            if folder.name:
+                text = text.replace(f"{folder}{os.sep}", "")
+    return text
 
 
 def show_in_chart(text: str) -> str:
