@@ -12,7 +12,7 @@ def test_what_a_run_was(tmp_path):
         "300 to learn from, 75 of them with candidate sets; 8 x 8 x 1; 3 classes"
     )
     assert origin["Recipe"] == "digits"
-    assert origin["Processor"] == "A processor, 2 cores, 1 threads used"
+    assert origin["Processor"] == "A processor, 2 cores, 1 thread used"
     assert origin["Commit"] == "c0ffee, modified"
     assert origin["Command"] == "concont train --out 'a b'"
 

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from concont.errors import printable
+from concont.errors import count, printable
 from concont.report.record import RunRecord
 from concont.report.wording import show_setting
 from concont.types import Plain
@@ -58,9 +58,10 @@ def _describe_training(record: RunRecord) -> Iterator[tuple[str, str]]:
 
 def _describe_machine(environment: Plain) -> Iterator[tuple[str, str]]:
     device, cpu = environment.get("device"), environment.get("cpu")
-    cores = f"{environment.get('cpus')} cores, {environment.get('threads')} threads used"
+    numbers = (("core", environment.get("cpus")), ("thread", environment.get("threads")))
+    used = ", ".join(count(n, thing) for thing, n in numbers if isinstance(n, int))
     yield "Device", "" if device is None else "CPU" if device == "cpu" else str(device)
-    yield "Processor", f"{cpu}, {cores}" if cpu else ""
+    yield "Processor", f"{cpu}, {used} used" if cpu else ""
     names = ("concont", "torch", "numpy", "python")
     versions = [f"{name} {environment[name]}" for name in names if environment.get(name)]
     yield "Software", ", ".join([*versions, str(environment.get("platform", ""))])
