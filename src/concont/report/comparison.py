@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from concont.errors import printable
 from concont.report.answer import describe_progress
 from concont.report.record import RunRecord, find_differences, is_number
 from concont.report.wording import show_duration, show_number, show_setting, show_share
@@ -32,7 +33,7 @@ def compare_settings(records: Sequence[RunRecord]) -> Table | None:
         return None
     caption = "Settings that differ"
     names = [record.name for record in known]
-    columns = [[name, *map(show_setting, own)] for name, own in differing.items()]
+    columns = [[printable(name), *map(show_setting, own)] for name, own in differing.items()]
     if len(known) <= ABREAST:
         return Table(caption, ["setting", *names], columns)
     by_run = list(zip(*columns, strict=True))

@@ -61,9 +61,8 @@ def _draw_quality(record: RunRecord, measured: Measured) -> dict[str, Chart | No
     if quality is None:
         return {}
     on = f"{quality['n']:,} {HELD_BACK.get(record.evaluated_on or '', 'images')}"
-    charts: dict[str, Chart | None] = {
-        "confusion": draw_confusion(quality["confusion"], list(quality["per_class"]), on)
-    }
+    names = [printable(name) for name in quality["per_class"]]
+    charts: dict[str, Chart | None] = {"confusion": draw_confusion(quality["confusion"], names, on)}
     if measured.bins:
         charts["reliability"] = draw_reliability(measured.bins, _tell_calibration(measured, on))
     return charts

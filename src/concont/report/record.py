@@ -46,12 +46,12 @@ class RunRecord:
     @property
     def method(self) -> str:
         """What it is trained by; empty before that is known."""
-        return shorten_method(str(self.get_setting("method", "name") or ""))
+        return printable(shorten_method(str(self.get_setting("method", "name") or "")))
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Class names; empty before they are known."""
-        return tuple(str(name) for name in (self.data or {}).get("classes", ()))
+        """Class names as they can be shown; empty before they are known."""
+        return tuple(printable(name) for name in (self.data or {}).get("classes", ()))
 
     @property
     def epochs(self) -> int | None:

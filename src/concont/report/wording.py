@@ -9,6 +9,7 @@ from typing import Any
 from concont.errors import printable
 
 LONGEST = 40  # letters of a name in a chart
+SHORT = 14  # letters of a class beside an axis and in a legend
 UNKNOWN = "unknown"
 
 
@@ -52,8 +53,11 @@ def hide_folders(text: str, *paths: str | Path) -> str:
     return text
 
 
-def show_in_chart(text: str) -> str:
-    """A name that Plotly shows as it is: it would take `<b>` or `<a href=...>` for markup."""
-    plain = printable(text)
-    short = plain if len(plain) <= LONGEST else f"{plain[: LONGEST - 1]}…"
+def show_in_chart(text: str, longest: int = LONGEST) -> str:
+    """A name that Plotly shows as it is: it would take `<b>` or `<a href=...>` for markup.
+
+    Of a longer one the middle is left out: names of many classes differ at their ends alone.
+    """
+    plain, end = printable(text), longest // 3
+    short = plain if len(plain) <= longest else f"{plain[: longest - end - 1]}…{plain[-end:]}"
     return html.escape(short, quote=False)
