@@ -2,10 +2,12 @@ import html
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import yaml
 from markdown_it import MarkdownIt
 
+import concont
 from concont.deploy.export import export_run
 from concont.deploy.model_card import (
     MARKER,
@@ -66,6 +68,24 @@ def test_figures_are_those_of_the_run(run, card):
     assert run.data["digest"] in card
     assert "| training images | 90 |" in card
     assert f"| of them with a candidate set | {run.data['n_partial']} |" in card
+
+
+def test_a_hold_out_says_what_a_temperature_would_make_of_it(card, tmp_path):
+    assert "as the network does: they are not calibrated" in card
+    assert "temperature" not in card
+    stream = np.random.RandomState(0)
+    arrays = {
+        "x_train": stream.randint(0, 256, (150, 8, 8), np.uint8),
+        "y_train": np.arange(150) % 3,
+    }
+    run = train_toy(tmp_path, arrays=arrays, data={"holdout": 0.4}, train={"epochs": 1})
+    calibration = concont.resolve(run).calibration
+    made = export_run(run, tmp_path / "model.pt", "torchscript")
+    said = " ".join(render_card(run, made).split())
+    assert (
+        f"by a temperature of {calibration.temperature:.4g}, fitted on 60 held-out images" in said
+    )
+    assert f"the error is then {100 * calibration.error_after:.2f} %, on images" in said
 
 
 def test_names_from_outside_are_text_and_nothing_else(card):
