@@ -32,6 +32,14 @@ def test_a_command_begins_with_its_name():
     assert show_command([]) == ""
 
 
+def test_full_paths_of_a_command_are_told_by_their_last_part():
+    words = ["concont", "train", "--data", "/home/me/t.csv", "--root=/home/me/d", "--set"]
+    words += ["model.start=/home/me/run", "--method", "/home/me/mine.py:Mine", "-o", "runs/a"]
+    assert show_command(words) == (
+        "concont train --data t.csv --root=d --set model.start=run --method mine.py:Mine -o runs/a"
+    )
+
+
 def test_what_is_not_known_is_left_out(tmp_path):
     path = make_run(tmp_path / "run", finished=False, rows=[])
     (path / "environment.json").write_text(json.dumps({"device": "a \x1b[31mGPU"}))

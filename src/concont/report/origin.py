@@ -21,12 +21,19 @@ def describe_origin(record: RunRecord) -> list[tuple[str, str]]:
 
 
 def show_command(words: list[str]) -> str:
-    """As it would be typed, without the folder that the command itself lies in."""
+    """As it would be typed where its files lie: full paths without their folders."""
     if not words:
         return ""
     name = PurePath(words[0]).name
     program = "concont" if name == "__main__.py" else name
-    return shlex.join([program, *words[1:]])
+    return shlex.join([program, *map(_hide_folder, words[1:])])
+
+
+def _hide_folder(word: str) -> str:
+    """A full path by its last part, also as the value of `--option=PATH`."""
+    name, equals, value = word.rpartition("=")
+    path = PurePath(value)
+    return f"{name}{equals}{path.name}" if path.is_absolute() else word
 
 
 def _describe_data(record: RunRecord) -> Iterator[tuple[str, str]]:
