@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -71,6 +72,16 @@ def test_a_method_without_epochs_has_no_settings_of_a_training(tmp_path, toy_arr
     said = {"method": {"name": "sspl", "k": 3}}
     concont.train(said, data=toy_arrays, out=tmp_path / "run")
     assert set(changes_of(tmp_path / "run")[1]) == {"method.k"}
+
+
+def test_a_method_without_epochs_takes_its_size_from_the_data_too(tmp_path):
+    path = make_run(tmp_path / "run", method={"name": "sspl"})
+    settings = read_settings(path / "config.yaml")
+    data = replace(settings.data, source="t.csv", image_size=8)
+    own = replace(settings, data=data, recipe="own-cpu")
+    record = json.loads((path / "data.json").read_text())
+    (path / "data.json").write_text(json.dumps({**record, "fit": "crop"}))
+    assert "data.image_size" not in find_changes(path, own)[1]
 
 
 def test_a_run_of_a_recipe_alone_differs_in_nothing(tmp_path):
