@@ -23,6 +23,8 @@ def test_a_page_is_written_and_never_written_over_by_accident(run, tmp_path):
     again = command("report", run.path, "-o", "page.html", cwd=tmp_path)
     assert again.returncode == 2
     assert again.stderr == ("error: page.html is there already; --overwrite replaces it\n")
+    none = command("report", "nosuch", "-o", "page.html", cwd=tmp_path)
+    assert none.stderr == "error: nosuch: no such run folder\n"
     over = command("report", run.path, "-o", "page.html", "--overwrite", cwd=tmp_path)
     assert over.returncode == 0, over.stderr
 

@@ -71,6 +71,16 @@ def test_no_path_of_this_machine_is_in_a_file(run, written):
             assert folder not in content, (form, folder)
 
 
+def test_no_path_of_the_run_that_it_began_from_is_in_a_file(continued, tmp_path):
+    description = describe_run(continued, None)
+    for form in FORMATS:
+        path = tmp_path / form
+        FORMATS[form].write(make_deployable(continued), description, path)
+        assert str(continued.path.parents[1]).encode() not in path.read_bytes(), form
+    assert "start" not in description.model
+    assert description.model["start_digest"] == continued.settings.model.start_digest
+
+
 def test_torchscript_says_the_same_of_itself(run, written, recwarn):
     extra = {"concont.json": ""}
     with pytest.warns(FutureWarning):

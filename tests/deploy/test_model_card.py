@@ -1,20 +1,25 @@
+import html
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import yaml
 from markdown_it import MarkdownIt
 
+import concont
 from concont.deploy.export import export_run
 from concont.deploy.model_card import (
     MARKER,
     escape_markdown,
-    find_changed,
     refuse_card,
     render_card,
     write_card,
 )
 from concont.errors import UsageError
+from concont.report.finished import view_run
+from concont.report.measured import Measured
+from concont.report.record import read_record
 from exports import toy_arrays, train_toy
 
 HEADINGS = ["Data", "Settings", "Figures", "Check of the export", "Limits", "How to run it"]
@@ -65,6 +70,24 @@ def test_figures_are_those_of_the_run(run, card):
     assert f"| of them with a candidate set | {run.data['n_partial']} |" in card
 
 
+def test_a_hold_out_says_what_a_temperature_would_make_of_it(card, tmp_path):
+    assert "as the network does: they are not calibrated" in card
+    assert "temperature" not in card
+    stream = np.random.RandomState(0)
+    arrays = {
+        "x_train": stream.randint(0, 256, (150, 8, 8), np.uint8),
+        "y_train": np.arange(150) % 3,
+    }
+    run = train_toy(tmp_path, arrays=arrays, data={"holdout": 0.4}, train={"epochs": 1})
+    calibration = concont.resolve(run).calibration
+    made = export_run(run, tmp_path / "model.pt", "torchscript")
+    said = " ".join(render_card(run, made).split())
+    assert (
+        f"by a temperature of {calibration.temperature:.4g}, fitted on 60 held-out images" in said
+    )
+    assert f"the error is then {100 * calibration.error_after:.2f} %, on images" in said
+
+
 def test_names_from_outside_are_text_and_nothing_else(card):
     page = to_html(card)
     assert "<td>right|*_&lt;b&gt;</td>" in page
@@ -81,21 +104,25 @@ def test_no_path_is_in_it(run, card):
         assert str(path) not in card
 
 
-def test_settings_unlike_the_recipe_are_listed(run, card):
-    changed = {name: (own, usual) for name, own, usual in find_changed(run)}
-    assert changed["model.width"][0] == 4
-    assert changed["optimizer.lr"][0] == 0.05
-    assert "| model.width | 4 | " in card
-    assert not {"data.source", "train.device", "method.name"} & set(changed)
+def test_no_path_of_the_run_that_it_began_from_is_in_it(continued, exported):
+    for text in (
+        render_card(continued, exported),
+        str(view_run(read_record(continued.path), Measured())),
+    ):
+        assert str(continued.path.parents[1]) not in text
+        assert continued.settings.model.start_digest in text
+
+
+def test_settings_unlike_the_recipe_are_those_of_the_report(run, card, exported):
+    record = read_record(run.path)
+    rows = view_run(record, Measured()).changes.rows
+    assert {"model.width", "optimizer.lr"} < {name for name, *_ in rows}
+    table = to_html(card).split("<h2>Settings</h2>")[1].split("<h2>")[0]
+    cells = [html.unescape(cell) for cell in re.findall(r"<td>(.*?)</td>", table)]
+    assert cells == [cell for row in rows for cell in row]
+    assert not {"data.source", "train.device", "method.name"} & set(cells)
     lost = replace(run, settings=replace(run.settings, recipe="no-longer-there"))
-    assert find_changed(lost) is None
-
-
-def test_a_run_of_a_recipe_alone_differs_in_nothing(tmp_path):
-    import concont
-
-    run = concont.train({"data": {"source": "digits"}, "train": {"epochs": 1}}, out=tmp_path / "r")
-    assert [name for name, *_ in find_changed(run)] == ["train.epochs"]
+    assert "differ from the built-in defaults" in to_html(render_card(lost, exported))
 
 
 def test_without_a_test_set_it_says_so(tmp_path):

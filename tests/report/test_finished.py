@@ -51,4 +51,5 @@ def test_settings_that_cannot_be_read_any_more(tmp_path):
     (path / "config.yaml").write_text(text + "nosuch: {}\n")
     view = view_run(read_record(path), Measured())
     assert view.changes is None
-    assert any("unknown section nosuch" in sentence for sentence in view.missing)
+    assert any("run/config.yaml: unknown section nosuch" in sentence for sentence in view.missing)
+    assert not any(str(tmp_path) in sentence for sentence in view.missing)

@@ -121,8 +121,38 @@ def test_hostile_names_do_nothing(visit, write, tmp_path):
     )
     assert seen.page.locator("main script, .plot b, .plot svg a").count() == 0
     drawn = seen.page.locator("figure[data-chart='confusion'] .xtick text").all_text_contents()
-    assert drawn[0] == HOSTILE[0]  # as it is written
+    assert drawn[0] == "<img src=…d=1>"  # as it is written, its middle left out
+    text = seen.page.evaluate("document.querySelector('main').textContent + document.title")
+    assert sorted({letter for letter in text if not letter.isprintable()} - set("\n\t\xa0")) == []
     assert (seen.said, seen.outside) == ([], [])
+
+
+def test_long_names_of_classes_leave_room_for_what_is_drawn(visit, write, tmp_path):
+    names = [f"a breed of dogs with a very long name, {k}" for k in range(10)]
+    resolution = make_resolution(n=60, classes=names)
+    measured = make_measured(resolution, quality=make_quality(names), bins=BINS)
+    path = make_run(tmp_path / "run", classes=names)
+    url = write(make_page_of(path, measured))
+    phone = visit(viewport={"width": 390, "height": 844}).open(url)
+    phone.show_everything()
+    print({name: measure_room(phone, name) for name in TRACES})
+    seen = visit().open(url)
+    seen.show_everything()
+    print({name: measure_room(seen, name) for name in TRACES})
+    assert min(measure_room(seen, name) for name in TRACES) >= 0.5
+    for name in ("thresholds", "classes", "confusion"):
+        seen.show(f"figure[data-chart='{name}']")
+        figure = seen.page.locator(f"figure[data-chart='{name}'] .plot")
+        figure.locator(".nsewdrag").hover(position={"x": 20, "y": 20})
+        figure.locator(".hoverlayer", has_text=names[0]).wait_for(timeout=10_000)
+
+
+def measure_room(seen, name):
+    """What the labels and the legend leave of a figure's width, or height."""
+    return seen.page.locator(f"figure[data-chart='{name}'] .plot").evaluate(
+        "plot => { const { w, h } = plot._fullLayout._size;"
+        " return Math.min(w / plot.clientWidth, h / plot.clientHeight); }"
+    )
 
 
 def shown_cards(seen):

@@ -5,6 +5,7 @@ import pytest
 
 import concont
 from concont.report.measured import measure_run
+from image_tables import make_table
 
 
 @pytest.fixture
@@ -46,9 +47,10 @@ def test_data_that_is_gone_leaves_the_record(config, toy_npz, tmp_path):
     toy_npz.unlink()
     measured = measure_run(run.path, review=1)
     assert (measured.resolution, measured.quality, measured.cards) == (None, None, [])
-    (said,) = measured.missing
+    said, cure = measured.missing
     assert said.startswith("No map, review list or confusions: ")
-    assert "\n" not in said
+    assert (str(tmp_path) in said, toy_npz.name in said, "\n" in said) == (False, True, False)
+    assert cure == "If the data has been moved, say where it lies now: --data."
 
 
 def test_data_that_was_moved_is_found_where_it_lies_now(config, toy_npz, tmp_path):
@@ -66,11 +68,22 @@ def test_data_that_has_changed_is_not_taken_for_the_runs_own(config, toy_npz, tm
     assert "trained on other data" in measure_run(run.path, review=1).missing[0]
 
 
+def test_photos_that_are_gone_are_named_without_their_folder(config, tmp_path):
+    table = make_table(tmp_path / "photos")
+    config["data"] = {"source": str(table), "images": str(tmp_path / "photos")}
+    run = concont.train(config, out=tmp_path / "run")
+    (tmp_path / "photos").rename(tmp_path / "elsewhere")
+    said, cure = measure_run(run.path, review=1).missing
+    assert (str(tmp_path) in said, "photos" in said) == (False, True)
+    assert cure.endswith("now: --data and --images.")
+
+
 def test_weights_that_are_gone(config, tmp_path):
     run = concont.train(config, out=tmp_path / "run")
     (run.path / "model.safetensors").unlink()
     (said,) = measure_run(run.path, review=1).missing
     assert said.startswith("Nothing that needs the network: ")
+    assert str(tmp_path) not in said
 
 
 def test_a_method_that_gives_labels_alone_still_has_confusions(config, tmp_path):

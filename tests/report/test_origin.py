@@ -12,7 +12,7 @@ def test_what_a_run_was(tmp_path):
         "300 to learn from, 75 of them with candidate sets; 8 x 8 x 1; 3 classes"
     )
     assert origin["Recipe"] == "digits"
-    assert origin["Processor"] == "A processor, 2 cores, 1 threads used"
+    assert origin["Processor"] == "A processor, 2 cores, 1 thread used"
     assert origin["Commit"] == "c0ffee, modified"
     assert origin["Command"] == "concont train --out 'a b'"
 
@@ -30,6 +30,14 @@ def test_a_command_begins_with_its_name():
     assert show_command(["/x/concont/__main__.py", "train"]) == "concont train"
     assert show_command(["/x/bin/torchrun", "a"]) == "torchrun a"
     assert show_command([]) == ""
+
+
+def test_full_paths_of_a_command_are_told_by_their_last_part():
+    words = ["concont", "train", "--data", "/home/me/t.csv", "--root=/home/me/d", "--set"]
+    words += ["model.start=/home/me/run", "--method", "/home/me/mine.py:Mine", "-o", "runs/a"]
+    assert show_command(words) == (
+        "concont train --data t.csv --root=d --set model.start=run --method mine.py:Mine -o runs/a"
+    )
 
 
 def test_what_is_not_known_is_left_out(tmp_path):

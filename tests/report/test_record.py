@@ -6,6 +6,7 @@ import pytest
 
 from concont.errors import UsageError
 from concont.report.record import (
+    NOT_USED,
     find_differences,
     is_number,
     name_apart,
@@ -85,7 +86,7 @@ def test_what_is_no_run_is_refused(tmp_path):
         read_runs([tmp_path / "none"])
 
 
-def test_settings_that_differ_are_those_that_all_have(tmp_path):
+def test_settings_that_differ_are_those_that_runs_use(tmp_path):
     one = read_record(make_run(tmp_path / "one"))
     two = read_record(make_run(tmp_path / "two", epochs=9, method={"threshold": 0.7}))
     three = read_record(make_run(tmp_path / "three", method={"name": "proden"}))
@@ -94,7 +95,28 @@ def test_settings_that_differ_are_those_that_all_have(tmp_path):
     assert found["method.threshold"][1] == 0.7
     assert "data.source" not in found
     assert "method.threshold" not in find_differences([one, three])
+    assert find_differences([one, two, three])["method.threshold"][2] == NOT_USED
     assert find_differences([one, one]) == {}
+
+
+def test_settings_that_a_run_has_no_use_for_are_no_difference(tmp_path):
+    deep = read_record(make_run(tmp_path / "deep", epochs=9))
+    classic = read_record(make_run(tmp_path / "classic", epochs=7, method={"name": "sspl"}))
+    assert "train.epochs" not in find_differences([deep, classic])
+    whole, narrow = (
+        read_record(make_run(tmp_path / name, model={"name": name}))
+        for name in ("resnet18", "narrow-resnet18")
+    )
+    whole.settings["model"]["width"] = 7
+    assert [name for name in find_differences([whole, narrow]) if name.startswith("model.")] == [
+        "model.name"
+    ]
+
+
+def test_a_method_of_ones_own_is_named_without_its_folder(tmp_path):
+    record = read_record(make_run(tmp_path / "run"))
+    record.settings["method"]["name"] = "/home/me/mine.py:Mine"
+    assert record.method == record.flat_settings["method.name"] == "mine.py:Mine"
 
 
 @pytest.mark.slow

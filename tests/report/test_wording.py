@@ -1,6 +1,7 @@
 import pytest
 
 from concont.report.wording import (
+    hide_folders,
     show_duration,
     show_in_chart,
     show_number,
@@ -41,3 +42,12 @@ def test_a_name_holds_no_markup_in_a_chart():
     assert show_in_chart("a\u202eb") == "a\\u202eb"
     assert show_in_chart("&lt;") == "&amp;lt;"
     assert len(show_in_chart("x" * 100)) == 40
+
+
+def test_folders_are_hidden_and_names_stay(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = f"{tmp_path}/photos/a.png of {tmp_path}/photos: no such file"
+    assert hide_folders(text, tmp_path / "photos") == "photos/a.png of photos: no such file"
+    assert hide_folders(text, "photos") == "photos/a.png of photos: no such file"
+    assert hide_folders("x/run/b: gone", "x/run") == "run/b: gone"
+    assert hide_folders("/run: gone", "/run") == "/run: gone"

@@ -28,10 +28,10 @@ def report(
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
 ) -> None:
     """Write a page to look at: what came of a run, its doubtful images, several runs compared."""
-    refuse_output(out, overwrite, inputs=[data], suffixes=SUFFIXES)
     from concont.report.record import read_runs
 
     records = read_runs(runs)  # what can be refused, before what is slow
+    refuse_output(out, overwrite, inputs=[data], suffixes=SUFFIXES)
     from concont.report.finished import make_page
     from concont.report.page import render
     from concont.runs.folder import write_whole

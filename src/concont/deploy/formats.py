@@ -173,10 +173,11 @@ def quiet() -> Iterator[None]:
 
 
 def _describe_network(run: Run) -> dict[str, Any]:
-    """Its settings, a file of weights without its folder; a user's own network has none."""
+    """Its settings, none of them a path; a user's own network has none."""
     if getattr(_find_network(run), "foreign", False):
         return {"name": "a network of the user's own"}
     model: dict[str, Any] = run.settings.as_dict()["model"]
+    del model["start"]  # a path; its digest stands beside it
     if run.settings.model.weights_file is not None:
         model["weights"] = PurePath(run.settings.model.weights_file).name
     return model

@@ -3,31 +3,26 @@
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from concont.answers.calibration import Calibration, fit_calibration
 from concont.api import Run
-from concont.config.resolve import resolve
+from concont.config.changes import find_changes
 from concont.data.candidate_file import read_candidate_sets
-from concont.data.own_data import OwnData
+from concont.data.problem import Problem
 from concont.deploy.export import Exported
 from concont.deploy.wording import describe_check, describe_quantised
 from concont.errors import ConcontError, UsageError, printable
 from concont.runs.folder import write_whole
-from concont.runs.settings import DATA_PATHS, HOW_READ, NAMED_SOURCES, NO_EFFECT_ON_RESULT
+from concont.runs.settings import NAMED_SOURCES
 
 NAME, MARKER = "MODEL_CARD.md", "written by concont export"
 SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>&~$-])")
 CONFUSIONS = 10  # pairs of classes, the commonest
-# What says where something lies, and what changes no result, is nobody's business elsewhere.
-UNSAID = {
-    *(f"data.{name}" for name in (*DATA_PATHS, *HOW_READ, "source", "candidates")),
-    *(f"train.{name}" for name in NO_EFFECT_ON_RESULT),
-    *("recipe", "model.weights", "model.weights_digest", "method.name", "method.digest"),
-}
 
 
 def refuse_card(path: Path, overwrite: bool) -> None:
@@ -72,32 +67,12 @@ def escape_markdown(text: object) -> str:
     return SPECIAL.sub(r"\\\1", printable(text))
 
 
-def find_changed(run: Run) -> list[tuple[str, Any, Any]] | None:
-    """Settings that the recipe has otherwise: name, own value, the recipe's; None: no recipe."""
-    settings = run.settings
-    named = settings.data.source if settings.data.source in NAMED_SOURCES else None
-    flags = {
-        "method": {"name": run.summary.method},
-        "data": {} if named is None else {"source": named},
-    }
-    own = None if named else OwnData(run.data["n_train"], run.shape)
-    try:
-        usual = resolve(flags, recipe=settings.recipe, own=own).as_dict()
-    except ConcontError:
-        return None
-    there = dict(_flatten(usual))
-    return [
-        (name, value, there.get(name))
-        for name, value in _flatten(settings.as_dict())
-        if name not in UNSAID and value != there.get(name)
-    ]
-
-
 def _collect(run: Run, exported: Exported) -> dict[str, Any]:
     """All that the template names."""
     made, data, figures = exported.description, run.data, _measure(run, exported)
     source = run.summary.data if run.summary.data in NAMED_SOURCES else "a user's own"
     quantised = exported.quantised
+    what, changes = find_changes(run.path, run.settings)
     return {
         "marker": MARKER,
         "form": exported.form,
@@ -115,8 +90,10 @@ def _collect(run: Run, exported: Exported) -> dict[str, Any]:
         "mean_set": _mean_set_size(run),
         "summary": run.summary,
         "epochs": run.summary.epochs,
-        "changed": find_changed(run),
+        "usual": what,
+        "changed": changes,
         "figures": figures,
+        "calibration": _calibrate(run, exported.problem),
         "per_class": [] if figures is None else _count_classes(figures),
         "confusions": [] if figures is None else _find_confusions(figures),
         "check": describe_check(exported.checked).capitalize(),
@@ -130,6 +107,16 @@ def _measure(run: Run, exported: Exported) -> dict[str, Any] | None:
     if problem is None or problem.test_images is None or problem.test_labels is None:
         return None
     return run.predictor.evaluate(np.asarray(problem.test_images), problem.test_labels)
+
+
+def _calibrate(run: Run, problem: Problem | None) -> Calibration | None:
+    """The temperature that `concont resolve` would use; None without images to fit it on."""
+    if problem is None or problem.evaluated_on != "holdout":
+        return None
+    assert problem.test_images is not None
+    assert problem.test_labels is not None
+    scores, _ = run.predictor.scores_and_features(problem.test_images)
+    return fit_calibration(scores, problem.test_labels)
 
 
 def _count_classes(figures: Mapping[str, Any]) -> list[tuple[str, int, float | None]]:
@@ -156,14 +143,6 @@ def _mean_set_size(run: Run) -> float | None:
         return None
     kept = sets.candidates[sets.labeled]
     return float(kept.sum(axis=1).mean()) if len(kept) else None
-
-
-def _flatten(plain: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in plain.items():
-        if isinstance(value, dict):
-            yield from _flatten(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def _as_set(value: Any) -> str:

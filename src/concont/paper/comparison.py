@@ -6,10 +6,11 @@ from dataclasses import replace
 from statistics import mean, stdev
 from typing import Any
 
+from concont.config.flat_settings import flatten_settings
 from concont.paper.plan import cells_of, settings_of
 from concont.paper.tables import DATA, Cell
 from concont.runs.settings import Settings
-from concont.sweep.groups import evaluated_on, find_differing, flatten
+from concont.sweep.groups import evaluated_on, find_differing
 from concont.sweep.record import Record, settings_in
 
 Runs = dict[int, dict[int, Record]]  # by epochs, 0 where there are none, then by seed
@@ -81,7 +82,7 @@ def short_name(recipe: str, data: str) -> str:
 
 def label_settings(several: Sequence[Settings]) -> list[str]:
     """For each, what tells it apart from the others: `, method.threshold=0.7`."""
-    flats = [flatten(settings) for settings in several]
+    flats = [flatten_settings(settings) for settings in several]
     names = sorted(find_differing(flats) - {"train.epochs"})
     return ["".join(f", {name}={flat[name]}" for name in names) for flat in flats]
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from concont.classic.options import CLASSICS
+from concont.errors import printable
 from concont.report.record import RunRecord, is_number
 from concont.report.wording import UNKNOWN, show_duration, show_number, show_share
 
@@ -116,7 +117,7 @@ def tell_time(record: RunRecord) -> Fact:
         ""
         if record.epochs is None
         else f"{record.last.get('epoch', 0):g} of {record.epochs:,} epochs",
-        f"on {'the CPU' if where == 'cpu' else where}" if where else "",
+        f"on {'the CPU' if where == 'cpu' else printable(where)}" if where else "",
         f"{show_number(speed)} images a second" if is_number(speed) else "",
     ]
     note = ", ".join(part for part in parts if part)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from concont.report.wording import show_in_chart
+from concont.report.wording import SHORT, show_in_chart
 from concont.types import Plain
 
 POINTS = 300  # of a line, at most: more cannot be told apart on a screen
@@ -65,6 +65,12 @@ def make_line(name: str, points: Points, number: int = 0, **more: Any) -> Plain:
         "marker": {"size": 5, "color": pick_colour(number)},
     }
     return {**line, **more}
+
+
+def shorten_name(line: Plain, name: str) -> Plain:
+    """A line of a class: its name is short in the legend, and whole where it is pointed at."""
+    whole = {"meta": show_in_chart(name), "hovertemplate": "%{meta}: %{y}<extra></extra>"}
+    return {**line, **whole, "name": show_in_chart(name, SHORT)}
 
 
 def make_layout(x: str, y: str, **more: Any) -> Plain:

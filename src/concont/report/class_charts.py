@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from concont.report.charts import MUTED, QUIET, Chart, make_layout, make_line, pick_colour
 from concont.report.record import RunRecord
-from concont.report.wording import show_in_chart, show_share
+from concont.report.wording import SHORT, show_in_chart, show_share
 from concont.types import Plain
 
 BINS = 15  # as in the calibration error
@@ -46,7 +46,7 @@ def draw_class_counts(record: RunRecord) -> Chart | None:
     return Chart(
         "Pseudo-labels by class",
         f"{said}.",
-        [_make_bars(name, counts, k) for k, (name, counts) in enumerate(bars.items())],
+        [_make_bars(name, names, counts, k) for k, (name, counts) in enumerate(bars.items())],
         make_layout(
             "class",
             "images",
@@ -150,7 +150,7 @@ def _find_most_confused(counts: NDArray[np.int64]) -> list[int]:
     return sorted(np.argsort(-wrong, kind="stable")[:DRAWN].tolist())
 
 
-def _make_bars(name: str, counts: Sequence[int], number: int) -> Plain:
+def _make_bars(name: str, classes: Sequence[str], counts: Sequence[int], number: int) -> Plain:
     colour = QUIET if name == "not confident" else pick_colour(number)
     return {
         "type": "bar",
@@ -158,6 +158,8 @@ def _make_bars(name: str, counts: Sequence[int], number: int) -> Plain:
         "x": list(range(len(counts))),
         "y": list(counts),
         "marker": {"color": colour},
+        "customdata": [show_in_chart(each) for each in classes],
+        "hovertemplate": f"%{{customdata}}: %{{y}} {name}<extra></extra>",
     }
 
 
@@ -168,7 +170,7 @@ def _name_ticks(names: Sequence[str]) -> Plain:
     return {
         "tickmode": "array",
         "tickvals": places,
-        "ticktext": [show_in_chart(names[k]) for k in places],
+        "ticktext": [show_in_chart(names[k], SHORT) for k in places],
     }
 
 

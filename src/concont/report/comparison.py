@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from concont.errors import printable
 from concont.report.answer import describe_progress
 from concont.report.record import RunRecord, find_differences, is_number
 from concont.report.wording import show_duration, show_number, show_setting, show_share
 
 if TYPE_CHECKING:
-    from concont.report.changes import Changes
+    from concont.config.changes import Changes
     from concont.report.measured import Measured
 
 ABREAST = 6  # runs up to which each has a column of settings; more have a row each
@@ -32,7 +33,7 @@ def compare_settings(records: Sequence[RunRecord]) -> Table | None:
         return None
     caption = "Settings that differ"
     names = [record.name for record in known]
-    columns = [[name, *map(show_setting, own)] for name, own in differing.items()]
+    columns = [[printable(name), *map(show_setting, own)] for name, own in differing.items()]
     if len(known) <= ABREAST:
         return Table(caption, ["setting", *names], columns)
     by_run = list(zip(*columns, strict=True))

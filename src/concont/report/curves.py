@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from statistics import mean, quantiles
 
-from concont.report.charts import Chart, Points, make_layout, make_line, thin
+from concont.errors import printable
+from concont.report.charts import Chart, Points, make_layout, make_line, shorten_name, thin
 from concont.report.record import RunRecord, is_number
 from concont.report.wording import show_number, show_share
 from concont.types import Plain
@@ -40,7 +41,7 @@ def draw_losses(records: Sequence[RunRecord]) -> Chart | None:
     if len(records) == 1:
         names = {name for row in records[0].rows for name in row if name.startswith("loss")}
         known = [*TERMS, *sorted(names - set(TERMS))]
-        lines = {TERMS.get(name, name): records[0].read_series(name) for name in known}
+        lines = {TERMS.get(name, printable(name)): records[0].read_series(name) for name in known}
     else:
         lines = {record.name: record.read_series("loss") for record in records}
     found = _drop_empty(lines)
@@ -83,12 +84,13 @@ def draw_thresholds(record: RunRecord) -> Chart | None:
     values = [row["thresholds"] if few else _spread(row["thresholds"]) for row in rows]
     columns = zip(names if few else SPREAD, zip(*values, strict=True), strict=True)
     lines = {name: list(zip(epochs, own, strict=True)) for name, own in columns}
+    traces = [make_line(name, points, k) for k, (name, points) in enumerate(lines.items())]
     low, high = (pick(range(len(last)), key=last.__getitem__) for pick in (min, max))
     return Chart(
         "Thresholds by class",
         f"A pseudo-label is confident from this score on. At the end the lowest is "
         f"{last[low]:.3f} ({names[low]}) and the highest {last[high]:.3f} ({names[high]}).",
-        [make_line(name, points, k) for k, (name, points) in enumerate(lines.items())],
+        [shorten_name(line, name) for line, name in zip(traces, lines, strict=True)],
         make_layout(EPOCH, "score"),
         *_tabulate(lines, lambda value: f"{value:.3f}"),
     )

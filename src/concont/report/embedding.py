@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from concont.errors import printable
 from concont.report.charts import INK, MARKS, Chart, make_layout, pick_colour
-from concont.report.wording import show_in_chart, show_share
+from concont.report.wording import SHORT, show_in_chart, show_share
 from concont.types import Plain
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def draw_map(resolution: "Resolution", listed: Rows) -> Chart | None:
     traces.append(_make_rings(resolution, rows, places, listed))
     whole = len(rows) == len(resolution)
     shown = f"All {len(rows):,}" if whole else f"A sample of {len(rows):,} of {len(resolution):,}"
-    names = [resolution.classes[label] for label in present]
+    names = [printable(resolution.classes[label]) for label in present]
     counts = [int((resolution.label[rows] == label).sum()) for label in present]
     return Chart(
         "The images as the network sees them",
@@ -83,7 +84,7 @@ def _make_points(resolution: "Resolution", rows: Rows, places: Floats, label: in
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": show_in_chart(resolution.classes[label]),
+        "name": show_in_chart(resolution.classes[label], SHORT),
         "x": _round(places[:, 0]),
         "y": _round(places[:, 1]),
         "text": [_describe(resolution, row) for row in rows.tolist()],

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from concont.config.changes import find_changes
+from concont.config.resolve import read_settings
 from concont.errors import ConcontError, printable
 from concont.report.answer import HELD_BACK, describe_answer
-from concont.report.changes import find_changes
 from concont.report.charts import Chart
 from concont.report.class_charts import draw_confusion, draw_reliability
 from concont.report.comparison import Table, list_changes
@@ -14,7 +15,7 @@ from concont.report.embedding import draw_map
 from concont.report.measured import Measured, measure_run
 from concont.report.page import Page, RunView, lay_out, view_record
 from concont.report.record import RunRecord
-from concont.report.wording import show_share
+from concont.report.wording import hide_folders, show_share
 
 NOT_ENDED = "No map, review list or confusions: the run has not ended; they need its network."
 
@@ -60,9 +61,8 @@ def _draw_quality(record: RunRecord, measured: Measured) -> dict[str, Chart | No
     if quality is None:
         return {}
     on = f"{quality['n']:,} {HELD_BACK.get(record.evaluated_on or '', 'images')}"
-    charts: dict[str, Chart | None] = {
-        "confusion": draw_confusion(quality["confusion"], list(quality["per_class"]), on)
-    }
+    names = [printable(name) for name in quality["per_class"]]
+    charts: dict[str, Chart | None] = {"confusion": draw_confusion(quality["confusion"], names, on)}
     if measured.bins:
         charts["reliability"] = draw_reliability(measured.bins, _tell_calibration(measured, on))
     return charts
@@ -93,9 +93,11 @@ def _tell_calibration(measured: Measured, on: str) -> str:
 
 def _list_changes(record: RunRecord) -> tuple[Table | None, list[str]]:
     try:
-        return list_changes(*find_changes(record.path / "config.yaml")), []
+        settings = read_settings(record.path / "config.yaml")
+        return list_changes(*find_changes(record.path, settings)), []
     except ConcontError as error:
-        return None, [f"No comparison with the recipe: {printable(error)}."]
+        why = hide_folders(printable(error), record.path)
+        return None, [f"No comparison with the recipe: {why}."]
 
 
 def _tell_missing(record: RunRecord) -> list[str]:

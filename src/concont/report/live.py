@@ -20,6 +20,7 @@ from concont.types import Plain
 
 HOME = "127.0.0.1"
 FRESH = 1.0  # seconds for which what was read last is good enough
+DIGITS = 18  # of a version; milliseconds since 1970 have 13
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -165,4 +166,4 @@ class Handler(BaseHTTPRequestHandler):
 def _read_version(query: str) -> int:
     """The version that a page has; 0, which is before all, where it names none."""
     given = parse_qs(query).get("since", ["0"])[0]
-    return int(given) if given.isdecimal() else 0
+    return int(given) if given.isdecimal() and len(given) <= DIGITS else 0

@@ -10,10 +10,13 @@ from scipy.special import softmax
 
 from concont.answers.resolution import Resolution, resolve
 from concont.api import Run, load
+from concont.config.flat_settings import list_places
 from concont.data.problem import Problem
 from concont.errors import ConcontError, DataError, printable
 from concont.report.class_charts import Bin, fill_bins
 from concont.report.gallery import Card, Rows, list_rows, make_cards
+from concont.report.wording import hide_folders
+from concont.runs.settings import NAMED_SOURCES
 from concont.training.quality import evaluate_labels, evaluate_probabilities
 from concont.types import Plain
 
@@ -41,21 +44,23 @@ def measure_run(
 
     data, images: where the run's data and a table's images lie now, if not where they lay.
     """
-    missing = list[str]()
+    missing, places = list[str](), [str(path), data, images]
 
     def attempt(what: str, work: Callable[[], Any]) -> Any:
         try:
             return work()
         except (ConcontError, OSError) as error:
-            missing.append(f"{what}: {printable(error)}.")
+            said = hide_folders(printable(error), *filter(None, places))
+            missing.append(f"{what}: {said}.")
             return None
 
     run = attempt("Nothing that needs the network", lambda: load(path, device=device))
-    problem = run and attempt(
-        "No map, review list or confusions", lambda: run.read_problem(data, images)
-    )
-    if problem is None:
+    if run is None:
         return Measured(missing=tuple(missing))
+    places += list_places(run.settings)
+    problem = attempt("No map, review list or confusions", lambda: run.read_problem(data, images))
+    if problem is None:
+        return Measured(missing=(*missing, *_tell_cure(run, data, images)))
     resolution = attempt("No map and no review list", lambda: resolve(run, problem))
     measured = attempt(
         "No confusions and no calibration", lambda: measure_quality(run, problem, resolution)
@@ -66,6 +71,17 @@ def measure_run(
         cards = make_cards(resolution, rows, problem.images)
         found = replace(found, resolution=resolution, listed=rows, cards=cards)
     return replace(found, missing=(*missing, *found.missing))
+
+
+def _tell_cure(run: Run, data: str | None, images: str | None) -> list[str]:
+    """What to do where the data has been moved."""
+    own = run.settings.data
+    if own.source in ("", *NAMED_SOURCES):
+        return []
+    options = {"--data": data or own.source, "--images": images or own.images}
+    gone = [name for name, path in options.items() if path and not Path(path).exists()]
+    cure = f"If the data has been moved, say where it lies now: {' and '.join(gone)}."
+    return [cure] if gone else []
 
 
 def measure_quality(run: Run, problem: Problem, resolution: Resolution | None) -> Measured:

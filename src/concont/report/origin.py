@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from concont.errors import printable
+from concont.errors import count, printable
 from concont.report.record import RunRecord
 from concont.report.wording import show_setting
 from concont.types import Plain
@@ -21,12 +21,19 @@ def describe_origin(record: RunRecord) -> list[tuple[str, str]]:
 
 
 def show_command(words: list[str]) -> str:
-    """As it would be typed, without the folder that the command itself lies in."""
+    """As it would be typed where its files lie: full paths without their folders."""
     if not words:
         return ""
     name = PurePath(words[0]).name
     program = "concont" if name == "__main__.py" else name
-    return shlex.join([program, *words[1:]])
+    return shlex.join([program, *map(_hide_folder, words[1:])])
+
+
+def _hide_folder(word: str) -> str:
+    """A full path by its last part, also as the value of `--option=PATH`."""
+    name, equals, value = word.rpartition("=")
+    path = PurePath(value)
+    return f"{name}{equals}{path.name}" if path.is_absolute() else word
 
 
 def _describe_data(record: RunRecord) -> Iterator[tuple[str, str]]:
@@ -58,9 +65,10 @@ def _describe_training(record: RunRecord) -> Iterator[tuple[str, str]]:
 
 def _describe_machine(environment: Plain) -> Iterator[tuple[str, str]]:
     device, cpu = environment.get("device"), environment.get("cpu")
-    cores = f"{environment.get('cpus')} cores, {environment.get('threads')} threads used"
+    numbers = (("core", environment.get("cpus")), ("thread", environment.get("threads")))
+    used = ", ".join(count(n, thing) for thing, n in numbers if isinstance(n, int))
     yield "Device", "" if device is None else "CPU" if device == "cpu" else str(device)
-    yield "Processor", f"{cpu}, {cores}" if cpu else ""
+    yield "Processor", f"{cpu}, {used} used" if cpu else ""
     names = ("concont", "torch", "numpy", "python")
     versions = [f"{name} {environment[name]}" for name in names if environment.get(name)]
     yield "Software", ", ".join([*versions, str(environment.get("platform", ""))])

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite
@@ -11,21 +11,19 @@ from statistics import median
 from typing import Any, Literal, TypeGuard
 
 from concont.classic.options import CLASSICS
+from concont.config.flat_settings import drop_untold, flatten, shorten_method
 from concont.config.yaml_text import read_yaml_file
 from concont.errors import ConcontError, DataError, UsageError, printable
+from concont.report.wording import hide_folders
 from concont.runs.folder import RunFolder
-from concont.runs.settings import DATA_PATHS, NO_EFFECT_ON_RESULT
+from concont.runs.settings import Data, Model
 from concont.runs.summary import Summary
-from concont.types import Plain
+from concont.types import SECTIONS, Plain, find_unused
 
 State = Literal["finished", "running", "stopped", "waiting"]
 SILENCE = 60.0  # seconds without a sign before a run counts as stopped, at the least
 PATIENCE = 5  # times the usual time between two lines of metrics
-NOT_TOLD = {  # of the settings: where things lie, which says nothing of the run
-    *("recipe", "data.source", "data.candidates"),
-    *(f"data.{name}" for name in DATA_PATHS),
-    *(f"train.{name}" for name in NO_EFFECT_ON_RESULT),
-}
+NOT_USED = "-"  # the value of a setting in a run whose method does not look at it
 
 
 @dataclass(frozen=True)
@@ -48,12 +46,12 @@ class RunRecord:
     @property
     def method(self) -> str:
         """What it is trained by; empty before that is known."""
-        return str(self.get_setting("method", "name") or "")
+        return printable(shorten_method(str(self.get_setting("method", "name") or "")))
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Class names; empty before they are known."""
-        return tuple(str(name) for name in (self.data or {}).get("classes", ()))
+        """Class names as they can be shown; empty before they are known."""
+        return tuple(printable(name) for name in (self.data or {}).get("classes", ()))
 
     @property
     def epochs(self) -> int | None:
@@ -80,9 +78,19 @@ class RunRecord:
 
     @cached_property
     def flat_settings(self) -> Plain:
-        """Settings by the name that `--set` takes, without those that say where things lie."""
-        flat = dict(_flatten(self.settings or {}))
-        return {name: value for name, value in flat.items() if name not in NOT_TOLD}
+        """Settings that the run uses, by the name that `--set` takes; none says where it lies."""
+        classic = CLASSICS.get(self.method)
+        sections = SECTIONS if classic is None else classic.sections
+        settings = self.settings or {}
+        own = {name: settings[name] for name in sections if name in settings}
+        unused = {
+            f"{name}.{each}"
+            for name, kind in (("data", Data), ("model", Model))
+            if isinstance(own.get(name), Mapping)
+            for each in find_unused(kind, own[name])
+        }
+        told = drop_untold(flatten(own))
+        return {name: value for name, value in told.items() if name not in unused}
 
     def get_setting(self, section: str, name: str) -> Any:
         """One value; None where there is none."""
@@ -103,7 +111,7 @@ def read_record(path: Path, name: str | None = None) -> RunRecord:
         try:
             return load() if (folder / file).is_file() else None
         except (ConcontError, OSError, ValueError) as error:
-            problems.append(printable(error))
+            problems.append(hide_folders(printable(error), path))
             return None
 
     def read_json(file: str) -> Any:
@@ -157,19 +165,17 @@ def tell_state(record: RunRecord, now: float) -> State:
 
 
 def find_differences(records: Sequence[RunRecord]) -> dict[str, list[Any]]:
-    """The settings that all runs have, with different values, each run's in order; seeds count."""
+    """The settings that have different values in runs that use them, each run's in order.
+
+    Seeds count. A run that does not use a setting has `NOT_USED` in its place.
+    """
     flats = [record.flat_settings for record in records]
-    names = [name for name in flats[0] if all(name in flat for flat in flats)]
-    values = {name: [flat[name] for flat in flats] for name in names}
-    return {name: own for name, own in values.items() if any(each != own[0] for each in own)}
-
-
-def _flatten(plain: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in plain.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+    found = {}
+    for name in dict.fromkeys(name for flat in flats for name in flat):
+        used = [flat[name] for flat in flats if name in flat]
+        if any(each != used[0] for each in used):
+            found[name] = [flat.get(name, NOT_USED) for flat in flats]
+    return found
 
 
 def _read_settings(path: Path) -> Plain:

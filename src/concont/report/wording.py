@@ -2,11 +2,14 @@
 
 import html
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 from concont.errors import printable
 
 LONGEST = 40  # letters of a name in a chart
+SHORT = 14  # letters of a class beside an axis and in a legend
 UNKNOWN = "unknown"
 
 
@@ -41,8 +44,20 @@ def show_setting(value: Any) -> str:
     return printable(value if isinstance(value, str) else json.dumps(value))
 
 
-def show_in_chart(text: str) -> str:
-    """A name that Plotly shows as it is: it would take `<b>` or `<a href=...>` for markup."""
-    plain = printable(text)
-    short = plain if len(plain) <= LONGEST else f"{plain[: LONGEST - 1]}…"
+def hide_folders(text: str, *paths: str | Path) -> str:
+    """Text without the folders that these files or folders lie in."""
+    for path in map(Path, paths):
+        for folder in (path.absolute().parent, path.parent):
+            if folder.name:
+                text = text.replace(f"{folder}{os.sep}", "")
+    return text
+
+
+def show_in_chart(text: str, longest: int = LONGEST) -> str:
+    """A name that Plotly shows as it is: it would take `<b>` or `<a href=...>` for markup.
+
+    Of a longer one the middle is left out: names of many classes differ at their ends alone.
+    """
+    plain, end = printable(text), longest // 3
+    short = plain if len(plain) <= longest else f"{plain[: longest - end - 1]}…{plain[-end:]}"
     return html.escape(short, quote=False)

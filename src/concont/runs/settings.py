@@ -260,7 +260,7 @@ class Settings:
         del plain["recipe"]
         for name in (*DATA_PATHS, *HOW_READ):
             del plain["data"][name]
-        for section, name in self._find_unused():
+        for section, name in self.list_unused():
             plain[section].pop(name, None)
         for name in self.model.files:
             plain["model"][name] = "file"  # whose digest stands beside it
@@ -275,7 +275,7 @@ class Settings:
         plain = {name: plain[name] for name in self.method.sections}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
-    def _find_unused(self) -> Iterator[tuple[str, str]]:
+    def list_unused(self) -> Iterator[tuple[str, str]]:
         """Section and name of the settings that cannot change this run's result."""
         for name in NO_EFFECT_ON_RESULT:
             yield "train", name

@@ -3,11 +3,12 @@
 import difflib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any
 
+from concont.config.flat_settings import flatten_settings
 from concont.config.registry import registered_names
 from concont.config.resolve import check
 from concont.errors import UsageError
@@ -45,7 +46,7 @@ def group_records(records: Iterable[Record], names: Sequence[str]) -> Groups:
         if settings is None or record["accuracy_last"] is None:
             left_out += 1
             continue
-        values, kind = flatten(settings), evaluated_on(record, settings)
+        values, kind = flatten_settings(settings), evaluated_on(record, settings)
         known.update(values)
         kinds.add(kind)
         members[json.dumps([kind, *(values.get(name) for name in names)])].append((values, record))
@@ -66,20 +67,6 @@ def evaluated_on(record: Record, settings: Settings) -> str:
     return str(record.get("evaluated_on") or ("holdout" if settings.data.holdout else "test"))
 
 
-def flatten(settings: Settings) -> Flat:
-    """Every value by the name that `--set` takes; those alone that the method looks at."""
-
-    def walk(values: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
-        for name, value in values.items():
-            if isinstance(value, Mapping):
-                yield from walk(value, f"{prefix}{name}.")
-            else:
-                yield f"{prefix}{name}", value
-
-    plain = settings.as_dict()
-    return dict(walk({name: plain[name] for name in ("recipe", *settings.method.sections)}, ""))
-
-
 def find_differing(flats: Sequence[Flat]) -> set[str]:
     """The settings that all of these have, with different values; seeds do not count."""
     shared = set.intersection(*(set(flat) for flat in flats)) - NOT_COMPARED
@@ -97,7 +84,7 @@ def _summarize(accuracies: Sequence[float]) -> dict[str, Any]:
 def _every_setting() -> set[str]:
     """The names of all settings of all methods."""
     methods = [check({"method": {"name": name}}) for name in registered_names()]
-    return {name for settings in methods for name in flatten(settings)}
+    return {name for settings in methods for name in flatten_settings(settings)}
 
 
 def _refuse_unknown(names: Sequence[str], known: set[str]) -> None:
