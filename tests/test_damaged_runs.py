@@ -33,6 +33,7 @@ DAMAGES = {
     "empty": lambda content: b"",
     "binary": lambda content: bytes(range(256)) * 4,
     "half": lambda content: content[: len(content) // 2],
+    "a line": lambda content: content[: content.find(b"\n") + 1],
     "a list": lambda content: b"[]\n",
     "names without values": lambda content: b"{}\n",
     "another kind of value": lambda content: (

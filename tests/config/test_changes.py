@@ -47,9 +47,9 @@ def test_what_the_recipe_makes_of_own_data_is_no_choice_of_the_user(tmp_path, to
 
 
 def test_what_follows_from_a_choice_is_none(tmp_path, toy_arrays):
-    """The recipe evaluates five times, however many epochs a user asks for."""
+    """The recipe evaluates so many times, however many epochs a user asks for."""
     path = tmp_path / "run"
-    said = {**TINY, "train": {"device": "cpu", "epochs": 10, "batch_size": 8}}
+    said = {**TINY, "train": {"device": "cpu", "epochs": 40, "batch_size": 8}}
     run = concont.train(said, data=toy_arrays, out=path)
     assert run.settings.train.evaluate_every == 2
     _, changes = changes_of(path)

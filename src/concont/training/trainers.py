@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from concont.config.resolve import read_settings
 from concont.data.sources import Dataset
 from concont.errors import DataError, UsageError
+from concont.runs.files import holds_settings
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
 from concont.training import classic_run, network_run, pace, prepare
@@ -106,6 +107,8 @@ def read_run_settings(folder: RunFolder, method: str | None = None) -> Settings:
         settings = read_settings(path)
     except (UsageError, RecursionError) as error:
         raise folder.describe_damage("config.yaml", " ".join(str(error).split())) from None
+    if not holds_settings(path):  # cut short between two lines, it would still be read
+        raise folder.describe_damage("config.yaml", "it does not name every section")
     if expected is not None and not folder.checksums.fits("config.yaml"):
         data = folder.read_data() if (folder / "data.json").is_file() else {}
         if data and settings.hash(data.get("digest"), data.get("sets_hash")) != expected:
