@@ -26,13 +26,6 @@ def test_a_share_of_all_cases(capsys):
     assert found == 0, capsys.readouterr().out
 
 
-@pytest.mark.long
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", QUICK)
-def test_every_reader(name, capsys):
-    assert fuzz.run_in_child(fuzz.FIXED, 150, name) == 0, capsys.readouterr().out
-
-
 class Bad(Reader):
     """Reads by a function."""
 
