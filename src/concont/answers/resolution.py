@@ -137,7 +137,7 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
         )
     problem = run.read_problem() if problem is None else problem
     scores, features = run.predictor.scores_and_features(problem.images)
-    calibration = _calibrate(run, problem)
+    calibration = calibrate_run(run, problem)
     temperature = 1.0 if calibration is None else calibration.temperature
     probs = softmax(scores / temperature, axis=1)
     choice = choose_labels(probs, problem.candidates)
@@ -163,7 +163,7 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
     )
 
 
-def _calibrate(run: Run, problem: Problem) -> Calibration | None:
+def calibrate_run(run: Run, problem: Problem) -> Calibration | None:
     """From the images that were held out of the training, if any; never from a test set."""
     if problem.evaluated_on != "holdout":
         return None

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from concont.answers.calibration import Calibration, fit_calibration
+from concont.answers.resolution import calibrate_run
 from concont.api import Run
 from concont.config.changes import find_changes
 from concont.data.candidate_file import read_candidate_sets
-from concont.data.problem import Problem
 from concont.deploy.export import Exported
 from concont.deploy.wording import describe_check, describe_quantised
 from concont.errors import ConcontError, UsageError, printable
@@ -71,7 +70,7 @@ def _collect(run: Run, exported: Exported) -> dict[str, Any]:
     """All that the template names."""
     made, data, figures = exported.description, run.data, _measure(run, exported)
     source = run.summary.data if run.summary.data in NAMED_SOURCES else "a user's own"
-    quantised = exported.quantised
+    quantised, known = exported.quantised, exported.problem
     what, changes = find_changes(run.path, run.settings)
     return {
         "marker": MARKER,
@@ -93,7 +92,7 @@ def _collect(run: Run, exported: Exported) -> dict[str, Any]:
         "usual": what,
         "changed": changes,
         "figures": figures,
-        "calibration": _calibrate(run, exported.problem),
+        "calibration": None if known is None else calibrate_run(run, known),
         "per_class": [] if figures is None else _count_classes(figures),
         "confusions": [] if figures is None else _find_confusions(figures),
         "check": describe_check(exported.checked).capitalize(),
@@ -107,16 +106,6 @@ def _measure(run: Run, exported: Exported) -> dict[str, Any] | None:
     if problem is None or problem.test_images is None or problem.test_labels is None:
         return None
     return run.predictor.evaluate(np.asarray(problem.test_images), problem.test_labels)
-
-
-def _calibrate(run: Run, problem: Problem | None) -> Calibration | None:
-    """The temperature that `concont resolve` would use; None without images to fit it on."""
-    if problem is None or problem.evaluated_on != "holdout":
-        return None
-    assert problem.test_images is not None
-    assert problem.test_labels is not None
-    scores, _ = run.predictor.scores_and_features(problem.test_images)
-    return fit_calibration(scores, problem.test_labels)
 
 
 def _count_classes(figures: Mapping[str, Any]) -> list[tuple[str, int, float | None]]:
