@@ -36,6 +36,44 @@ def partial_cross_entropy(logits, candidates):
     return losses
 
 
+def evidence(candidates, weights, strength, trust):
+    found = []
+    for members, row in zip(candidates, weights, strict=True):
+        inside = [1.0 if w == 1 else w**strength for w in row]
+        found.append(
+            [max(u, 1 - trust) if m else 1 - trust for m, u in zip(members, inside, strict=True)]
+        )
+    return found
+
+
+def weighed_cross_entropy(logits, weights):
+    """-log sum_j u_j f_j; 0 where every u is 1."""
+    losses = []
+    for row, u in zip(logits, weights, strict=True):
+        if all(x == 1 for x in u):
+            losses.append(0.0)
+            continue
+        inside = log_sum([z + math.log(x) for z, x in zip(row, u, strict=True) if x > 0])
+        losses.append(log_sum(row) - inside)
+    return losses
+
+
+def weighed_confidence(probs, candidates, weights, u):
+    """Eq. 2 with u in the place of y, but for its first and third term."""
+    scores, labels = [], []
+    for row, members, likely in zip(probs, candidates, u, strict=True):
+        classes, count = len(row), sum(members)
+        weighed = [p * x for p, x in zip(row, likely, strict=True)]
+        ranked = sorted(weighed, reverse=True)
+        outside = 1 - sum(p for p, m in zip(row, members, strict=True) if m)
+        p2 = (ranked[0] - ranked[1]) / sum(weighed) if sum(weighed) > 0 else 0.0
+        p3 = outside / (classes - count) if count < classes else 0.0
+        scores.append(weights[0] / count + weights[1] * p2 + weights[2] * p3)
+        best = max(w for w, x in zip(weighed, likely, strict=True) if x > 0)
+        labels.append(next(j for j in range(classes) if likely[j] > 0 and weighed[j] == best))
+    return scores, labels
+
+
 def uniform_cross_entropy(logits, candidates):
     losses = []
     for row, members in zip(logits, candidates, strict=True):

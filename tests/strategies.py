@@ -23,6 +23,16 @@ def logit_problems(draw):
 
 
 @st.composite
+def weighted_problems(draw):
+    """The same with weights of the candidates: the largest of a row 1, all 1 if unlabelled."""
+    logits, candidates = draw(logit_problems())
+    generator = torch.Generator().manual_seed(draw(seeds))
+    votes = torch.randint(1, 6, candidates.shape, generator=generator) * candidates
+    votes[candidates.all(dim=1)] = 1
+    return logits, candidates, votes / votes.amax(dim=1, keepdim=True).double()
+
+
+@st.composite
 def contrast_problems(draw):
     """Anchors and keys with labels, confidence, validity and own keys."""
     anchors, keys = draw(st.integers(1, 6)), draw(st.integers(6, 20))

@@ -22,6 +22,7 @@ Width = Annotated[int, Ge(1), Le(2**16)]  # numbers in a layer of a network
 Side = Annotated[int, Ge(1), Le(2**13)]  # pixels of an image
 Slots = Annotated[int, Ge(0), Le(2**26)]  # keys of a queue
 Share = Annotated[float, Ge(0), Le(1)]
+Trust = Annotated[float, Gt(0), Le(1)]
 Fraction = Annotated[float, Ge(0), Lt(1)]
 State = dict[str, "Tensor"]
 Plain = dict[str, Any]  # settings as YAML holds them
@@ -85,6 +86,7 @@ class Batch:
     epoch: "Tensor"  # () which one this is, from 0
     epochs: "Tensor"  # () of the whole run
     n_partial: int | None = None  # every partial row is among the first so many; None: anywhere
+    weights: "Tensor | None" = None  # (B, C) of the candidates: `core.evidence`; None: all alike
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,13 @@ class MethodDefaults:
         """There are none."""
         return None
 
-    def judge(self, probs: "Tensor", candidates: "Tensor", state: State) -> Verdict | None:
+    def judge(
+        self,
+        probs: "Tensor",
+        candidates: "Tensor",
+        state: State,
+        weights: "Tensor | None" = None,
+    ) -> Verdict | None:
         """It has no opinion."""
         return None
 
@@ -265,9 +273,16 @@ class Method(Named, Protocol):
         """The score (C,) from which on a pseudo-label of each class is confident; for the log."""
         ...
 
-    def judge(self, probs: "Tensor", candidates: "Tensor", state: State) -> Verdict | None:
+    def judge(
+        self,
+        probs: "Tensor",
+        candidates: "Tensor",
+        state: State,
+        weights: "Tensor | None" = None,
+    ) -> Verdict | None:
         """What it holds of rows with these probabilities and candidate sets (N, C), both.
 
-        Asked at the end of a run, of a method that has thresholds.
+        weights (N, C): of the candidates, where votes were counted. Asked at the end of a run, of a
+        method that has thresholds.
         """
         ...

@@ -7,6 +7,7 @@ import oracles
 import strategies
 from concont.core.balance import Adaptive, Fixed
 from concont.core.controller import Controller, Verdict, label_quality, partial_confidence
+from concont.core.evidence import weigh_classes
 
 weights = st.tuples(*[st.sampled_from([0.0, 0.5, 1.0])] * 3)
 
@@ -25,6 +26,20 @@ def test_p_score_and_label_match_the_oracle(dtype, problem, weights):
     best = torch.tensor(labels)
     assert torch.equal(probs.gather(1, label[:, None]), probs.gather(1, best[:, None]))
     assert candidates.gather(1, label[:, None]).all()
+
+
+@given(problem=strategies.weighted_problems(), trust=st.sampled_from([1.0, 0.9]), weights=weights)
+def test_evidence_takes_the_place_of_sets(problem, trust, weights):
+    probs, candidates, votes = problem[0].softmax(dim=1), problem[1], problem[2]
+    evidence = weigh_classes(candidates, votes, 2.0, trust)
+    score, label = partial_confidence(probs, candidates, weights, evidence)
+    plain = (probs.tolist(), candidates.tolist(), weights, evidence.tolist())
+    expected, labels = oracles.weighed_confidence(*plain)
+    assert score.tolist() == pytest.approx(expected, abs=1e-9)
+    weighed = probs * evidence
+    best = torch.tensor(labels)[:, None]
+    assert torch.allclose(weighed.gather(1, label[:, None]), weighed.gather(1, best))
+    assert trust < 1 or candidates.gather(1, label[:, None]).all()
 
 
 def test_the_papers_example_of_the_candidate_margin():

@@ -3,9 +3,11 @@ import math
 import pytest
 import torch
 from hypothesis import given
+from hypothesis import strategies as st
 
 import oracles
 import strategies
+from concont.core.evidence import weigh_classes
 from concont.core.losses import (
     consistency_loss,
     contrastive_loss,
@@ -43,6 +45,20 @@ def test_part_losses_match_their_oracles(function, oracle, dtype, problem):
     assert_close(
         function(logits, candidates), oracle(logits.double().tolist(), candidates.tolist()), dtype
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@given(problem=strategies.weighted_problems(), trust=st.sampled_from([1.0, 0.9]))
+def test_the_partial_loss_takes_evidence_in_the_place_of_sets(dtype, problem, trust):
+    logits, candidates, weights = problem
+    evidence = weigh_classes(candidates, weights.to(dtype), 2.0, trust)
+    logits = logits.to(dtype).requires_grad_()
+    loss = partial_cross_entropy(logits, evidence)
+    expected = oracles.weighed_cross_entropy(logits.double().tolist(), evidence.double().tolist())
+    assert_close(loss.detach(), expected, dtype)
+    loss.sum().backward()
+    assert logits.grad.isfinite().all()
+    assert (logits.grad[candidates.all(dim=1)] == 0).all()
 
 
 @given(problem=strategies.logit_problems())

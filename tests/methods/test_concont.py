@@ -39,12 +39,14 @@ def expected_terms(method, nets, state, batch):
     if method.balance == "da":
         probs = oracles.alignment(probs, state["means"].tolist())
     candidates, tau = batch.candidates.tolist(), state["tau"].tolist()
-    scores, labels = oracles.partial_confidence(probs, candidates, method.score_weights)
+    votes = batch.candidates.double() if batch.weights is None else batch.weights
+    u = oracles.evidence(candidates, votes.tolist(), strength_of(method, batch), method.trust)
+    scores, labels = oracles.weighed_confidence(probs, candidates, method.score_weights, u)
     confident = [s >= tau[j] for s, j in zip(scores, labels, strict=True)]
 
     everything = method.part_loss == "uniform" and method.part_rows == "all"
     rows = {
-        "partial": oracles.partial_cross_entropy,
+        "partial": lambda logits, _: oracles.weighed_cross_entropy(logits, u),
         "uniform": oracles.uniform_cross_entropy,
         "none": lambda *_: [0.0] * B,
     }[method.part_loss](weak, candidates)
@@ -55,8 +57,8 @@ def expected_terms(method, nets, state, batch):
     part = sum(rows) / (n_partial if method.part_mean == "partial" else B)
 
     targets = []
-    for p, members, label in zip(probs, candidates, labels, strict=True):
-        inside = [x * m for x, m in zip(p, members, strict=True)]
+    for p, members, likely, label in zip(probs, candidates, u, labels, strict=True):
+        inside = [x * m for x, m in zip(p, likely, strict=True)]
         hard = [float(j == label) for j in range(C)]
         is_soft = method.pseudo == "soft" or (method.partial_soft and not all(members))
         targets.append([x / sum(inside) for x in inside] if is_soft else hard)
@@ -89,6 +91,11 @@ def expected_terms(method, nets, state, batch):
     return {"loss_part": part, "loss_reg": reg, "loss_contrast": contrast}, labels, confident
 
 
+def strength_of(method, batch):
+    start, end = method.vote_strength, method.vote_strength_end
+    return start if end is None else start + (end - start) * (batch.epoch / batch.epochs).item()
+
+
 VARIANTS = [
     ConCont(queue=QUEUE, branches=branches, teacher=teacher, pseudo=pseudo)
     for branches, teacher, pseudo in itertools.product(
@@ -114,6 +121,20 @@ VARIANTS += [
     for t in ("online", "momentum")
 ]
 VARIANTS += [replace(VARIANTS[0], part_weight=4.0)]
+VARIANTS += [
+    replace(v, trust=t, vote_strength=2.0, vote_strength_end=end, pseudo=p)
+    for v in (VARIANTS[2], VARIANTS[-2])
+    for t, end in ((1.0, None), (0.9, 0.5))
+    for p in ("hard", "soft")
+]
+
+
+def cast_votes(candidates, seed=0):
+    """Weights of the candidates, the largest of a row 1."""
+    generator = torch.Generator().manual_seed(seed)
+    votes = torch.randint(1, 5, candidates.shape, generator=generator) * candidates
+    votes[candidates.all(dim=1)] = 1
+    return votes / votes.amax(dim=1, keepdim=True).double()
 
 
 def describe(method):
@@ -124,15 +145,19 @@ def describe(method):
 
 
 @pytest.mark.parametrize("method", VARIANTS, ids=describe)
-def test_losses_match_the_oracle(method):
-    nets, state, batch = Nets(LinearNet(2), LinearNet(3)), filled(method), problem()
+@pytest.mark.parametrize("voted", [False, True])
+def test_losses_match_the_oracle(method, voted):
+    nets, state, batch = Nets(LinearNet(2), LinearNet(3)), filled(method), problem(epoch=4)
+    if voted and method.part_loss != "uniform":
+        batch = replace(batch, weights=cast_votes(batch.candidates))
     terms, labels, confident = expected_terms(method, nets, state, batch)
     out = method.losses(nets, state, batch)
     found = {name: value.item() for name, value in out.terms.items()}
-    assert found == pytest.approx(terms, abs=1e-9)
+    exact = 1e-9 if method.trust == 1 else 1e-8  # sets alone are weighed in float32
+    assert found == pytest.approx(terms, abs=exact)
     total = method.part_weight * terms["loss_part"]
     total += method.label_weight * terms["loss_reg"] + method.repr_weight * terms["loss_contrast"]
-    assert out.total.item() == pytest.approx(total, abs=1e-9)
+    assert out.total.item() == pytest.approx(total, abs=exact)
     assert 0 < sum(confident) < B or method.balance == "cpl"  # both kinds of row were there
     assert out.to_commit["verdict_label"].tolist() == labels
     assert out.to_commit["verdict_confident"].tolist() == confident
@@ -315,6 +340,42 @@ def test_metrics_count_what_is_known():
     sure = confident & (batch.truth >= 0)
     expected = [(right & sure).sum().item(), sure.sum().item()]
     assert [x.item() for x in out.metrics["confident_precision"]] == expected
+
+
+def test_what_is_overruled_is_counted_and_nothing_can_be_with_full_trust():
+    nets, batch = Nets(LinearNet(2), LinearNet(3)), problem()
+    assert "overruled" not in VARIANTS[0].losses(nets, filled(VARIANTS[0]), batch).metrics
+    method = replace(VARIANTS[0], trust=0.3)
+    out = method.losses(nets, filled(method), batch)
+    label = out.to_commit["verdict_label"]
+    outside = [not batch.candidates[i, k] for i, k in enumerate(label.tolist())]
+    assert 0 < sum(outside) < B
+    n_partial = (~batch.candidates.all(dim=1)).sum().item()
+    assert [x.item() for x in out.metrics["overruled"]] == [sum(outside), n_partial]
+
+
+def test_votes_on_every_class_make_a_row_partial():
+    method = ConCont(queue=QUEUE, part_mean="partial", partial_soft=True, threshold=5.0)
+    nets, batch = Nets(LinearNet(2), LinearNet(3)), problem()
+    batch = replace(batch, candidates=torch.ones(B, C).bool())
+    assert method.losses(nets, filled(method), batch).terms["loss_part"] == 0
+    weights = torch.ones(B, C, dtype=torch.float64)
+    weights[0] = torch.tensor([1.0, 0.5, 0.25, 0.5])
+    out = method.losses(nets, filled(method), replace(batch, weights=weights))
+    weak = nets.online.logits(batch.views["weak"].flatten(1)).softmax(dim=1)
+    assert out.terms["loss_part"].item() == pytest.approx(-(weak[0] * weights[0]).sum().log())
+    assert out.terms["loss_reg"] > 0  # that row alone: nobody is confident
+    assert [x.item() for x in out.metrics["pseudo_accuracy_partial"]][1] == 1
+
+
+def test_the_verdict_at_the_end_has_votes_as_strong_as_at_the_end():
+    method = ConCont(queue=QUEUE, vote_strength=0.0, vote_strength_end=3.0)
+    batch = problem()
+    votes, state = cast_votes(batch.candidates), filled(method)
+    probs = torch.full((B, C), 1 / C, dtype=torch.float64)
+    verdict = method.judge(probs, batch.candidates, state, votes)
+    assert verdict.label.tolist() == votes.argmax(dim=1).tolist()
+    assert method.judge(probs, batch.candidates, state).label.tolist() != verdict.label.tolist()
 
 
 def test_true_labels_reach_nothing_but_the_log():

@@ -73,6 +73,9 @@ def candidates(
     ambiguity: Annotated[
         float | None, typer.Option(help="q: the chance that a wrong label joins a set.")
     ] = None,
+    noise: Annotated[
+        float | None, typer.Option(help="The chance that a set misses the true label.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Of split and sets.")] = None,
     out: Annotated[Path | None, typer.Option(help="The file to write, .npz.")] = None,
     overwrite: Overwrite = False,
@@ -90,7 +93,7 @@ def candidates(
         _print_sets(read_candidate_sets(read))
         return
     flags = {"source": source, "root": root, "labeled": labeled, "ambiguity": ambiguity}
-    settings = _data_settings({**flags, "seed": seed})
+    settings = _data_settings({**flags, "noise": noise, "seed": seed})
     assert out is not None
     refuse_output(out, overwrite, list_inputs(settings), (".npz",))
     from concont.data.own_data import load_data

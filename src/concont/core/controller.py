@@ -7,11 +7,15 @@ import torch
 from torch import Tensor
 
 from concont.core.balance import Balance, JudgedBatch
+from concont.core.evidence import find_unlabeled
 from concont.types import State
 
 
 def partial_confidence(
-    probs: Tensor, candidates: Tensor, weights: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    probs: Tensor,
+    candidates: Tensor,
+    weights: tuple[float, float, float] = (1.0, 1.0, 1.0),
+    evidence: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The p-score of each row and its pseudo-label: the likeliest candidate (Eq. 2 [1]_).
 
@@ -23,7 +27,8 @@ def partial_confidence(
         p3 = (1 - m) / (C - n)                                # what falls outside the set
 
     p2 is 0 where m is 0, and p3 is 0 where every class is a candidate. Scores are not
-    probabilities: a row with a single candidate has at least 2.
+    probabilities: a row with a single candidate has at least 2. With evidence u for each class
+    (`core.evidence`), p2 and the pseudo-label have u in the place of y.
 
     Parameters
     ----------
@@ -33,13 +38,16 @@ def partial_confidence(
         The candidate sets, at least one class a row; all true where a row is unlabelled.
     weights : tuple of three floats
         Of p1, p2 and p3.
+    evidence : Tensor (B, C), optional
+        How far a row's set and its votes speak for each class, from 0 to 1; by default 1 for its
+        candidates and 0 for the others.
 
     Returns
     -------
     score : Tensor (B,)
         The p-scores. A row counts as confident where its score reaches a threshold.
     pseudo_labels : Tensor (B,), int64
-        Always one of the candidates.
+        Always one of the candidates, or of the classes with evidence above 0.
 
     References
     ----------
@@ -56,19 +64,21 @@ def partial_confidence(
     """
     n_classes = candidates.shape[1]
     n_candidates = candidates.sum(dim=1).to(probs.dtype)  # (B,)
-    inside = probs * candidates  # (B, C)
-    mass = inside.sum(dim=1)
+    evidence = candidates if evidence is None else evidence.to(probs.dtype)
+    likely = probs * evidence  # (B, C)
+    mass = likely.sum(dim=1)
     # -1 outside: even where every candidate has underflowed to 0 the label is one of them.
-    label = probs.masked_fill(~candidates, -1.0).argmax(dim=1)
+    label = likely.masked_fill(evidence == 0, -1.0).argmax(dim=1)
 
-    first = inside.amax(dim=1)
-    second = inside.scatter(1, label[:, None], 0.0).amax(dim=1)
+    first = likely.amax(dim=1)
+    second = likely.scatter(1, label[:, None], 0.0).amax(dim=1)
     label_information = 1 / n_candidates  # p1
     margin = ((first - second) / mass).where(mass > 0, 0.0)  # p2
     # p3 rises as the model fits worse, and still the paper adds it.
     # Paper: 0/0 where every class is a candidate; taken as 0.
     n_outside = n_classes - n_candidates
-    learning_state = ((1 - mass) / n_outside.clamp(min=1)).where(n_outside > 0, 0.0)  # p3
+    outside = 1 - (probs * candidates).sum(dim=1)
+    learning_state = (outside / n_outside.clamp(min=1)).where(n_outside > 0, 0.0)  # p3
 
     w1, w2, w3 = weights
     return w1 * label_information + w2 * margin + w3 * learning_state, label
@@ -90,22 +100,25 @@ class Verdict:
         names = ("label", "score", "confident", "mean")
         return {f"verdict_{name}": getattr(self, name) for name in names}
 
-    def quality(self, truth: Tensor, candidates: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
-        """Sums and counts for the log: how many are confident, and how many of them rightly."""
+    def quality(self, truth: Tensor, evidence: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+        """Sums and counts for the log: how many are confident, and how many of them rightly.
+
+        evidence (B, C): the candidate sets, or what weighs more than they say.
+        """
         sure = self.confident & (truth >= 0)
         right = (self.label == truth) & sure
         return {
             "confident": (self.confident.sum(), torch.ones_like(self.label).sum()),
             "confident_precision": (right.sum(), sure.sum()),
-            **label_quality(self.label, truth, candidates),
+            **label_quality(self.label, truth, evidence),
         }
 
 
 def label_quality(
-    labels: Tensor, truth: Tensor, candidates: Tensor
+    labels: Tensor, truth: Tensor, evidence: Tensor
 ) -> dict[str, tuple[Tensor, Tensor]]:
     """The same of pseudo-labels (B,) alone, of all rows and of each kind; for logging, no loss."""
-    known, unlabeled = truth >= 0, candidates.all(dim=1)
+    known, unlabeled = truth >= 0, find_unlabeled(evidence)
     right = (labels == truth) & known
     return {
         "pseudo_accuracy": (right.sum(), known.sum()),
@@ -125,10 +138,12 @@ class Controller:
         """What it remembers between steps."""
         return self.balance.init_state(rows, classes)
 
-    def judge(self, probs: Tensor, candidates: Tensor, state: State) -> Verdict:
+    def judge(
+        self, probs: Tensor, candidates: Tensor, state: State, evidence: Tensor | None = None
+    ) -> Verdict:
         """Call a row confident where its p-score reaches the threshold of its pseudo-label."""
         aligned = self.balance.align(probs, state)
-        score, label = partial_confidence(aligned, candidates, self.weights)
+        score, label = partial_confidence(aligned, candidates, self.weights, evidence)
         confident = score >= self.balance.thresholds(state)[label]
         return Verdict(label, score, confident, aligned, probs.mean(dim=0))
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from concont.core.evidence import find_unlabeled
+
 
 def partial_cross_entropy(logits: Tensor, candidates: Tensor) -> Tensor:
     """Minus the logarithm of the probability that falls on the candidate set, a row (Eq. 1 [1]_).
@@ -19,8 +21,9 @@ def partial_cross_entropy(logits: Tensor, candidates: Tensor) -> Tensor:
     ----------
     logits : Tensor (B, C), float
         Scores of the classes.
-    candidates : Tensor (B, C), bool
-        The candidate sets, at least one class a row.
+    candidates : Tensor (B, C), bool or float
+        The candidate sets, at least one class a row; or the evidence for each class, from 0 to 1,
+        in the place of y.
 
     Returns
     -------
@@ -40,10 +43,12 @@ def partial_cross_entropy(logits: Tensor, candidates: Tensor) -> Tensor:
     >>> partial_cross_entropy(torch.zeros(3, 3), sets)
     tensor([1.0986, 0.4055, 0.0000])
     """
-    everything = candidates.all(dim=1)  # (B,) unlabelled rows
-    inside = logits.masked_fill(~candidates, -torch.inf).logsumexp(dim=1)
+    evidence = candidates.to(logits.dtype)
+    everything = find_unlabeled(candidates)  # (B,)
+    inside = (logits + evidence.log()).logsumexp(dim=1)  # a class of weight 0 adds nothing
     # An unlabelled row has nothing outside; it keeps its logits so that no gradient is 0 * inf.
-    outside = logits.masked_fill(candidates & ~everything[:, None], -torch.inf).logsumexp(dim=1)
+    rest = torch.where(everything[:, None], 0.0, torch.log1p(-evidence))
+    outside = (logits + rest).logsumexp(dim=1)
     # log(in + out) - log(in) = log(1 + out/in): no rounding below 0 near certainty.
     loss = torch.logaddexp(outside - inside, torch.zeros_like(inside))
     return torch.where(everything, 0.0, loss)
@@ -52,9 +57,11 @@ def partial_cross_entropy(logits: Tensor, candidates: Tensor) -> Tensor:
 def uniform_cross_entropy(logits: Tensor, candidates: Tensor) -> Tensor:
     """Cross-entropy to the uniform distribution over the candidates (Table 4, w/o L_part), (B,).
 
-    0 where every class is a candidate: only partial rows carry it.
+    0 where every class is a candidate: only partial rows carry it. With evidence from 0 to 1 in the
+    place of sets, to that distribution.
     """
-    return torch.where(candidates.all(dim=1), 0.0, uniform_cross_entropy_of_all(logits, candidates))
+    unlabeled = find_unlabeled(candidates)
+    return torch.where(unlabeled, 0.0, uniform_cross_entropy_of_all(logits, candidates))
 
 
 def uniform_cross_entropy_of_all(logits: Tensor, candidates: Tensor) -> Tensor:
@@ -156,8 +163,8 @@ def mean_over_batch(rows: Tensor, candidates: Tensor) -> Tensor:
 
 
 def mean_over_partial(rows: Tensor, candidates: Tensor) -> Tensor:
-    """The mean over the rows that have a candidate set; 0 where there is none."""
-    partial = ~candidates.all(dim=1)
+    """The mean over the rows that something is known of; 0 where there is none."""
+    partial = ~find_unlabeled(candidates)
     return (rows * partial).sum() / partial.sum().clamp(min=1)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from concont.errors import DataError, printable
 
 log = logging.getLogger("concont")
-NAMES = ("x_train", "y_train", "candidates", "x_test", "y_test", "classes")
+NAMES = ("x_train", "y_train", "candidates", "candidate_weights", "x_test", "y_test", "classes")
 
 
 def take_arrays(arrays: Mapping[str, Any], where: str) -> dict[str, NDArray[Any]]:

@@ -25,7 +25,7 @@ class Order:
     @classmethod
     def of(cls, problem: Problem, train: Train, partial_first: bool = False) -> "Order":
         """The order that the settings ask for; a batch never exceeds the rows."""
-        unlabelled = torch.from_numpy(problem.candidates.all(axis=1))
+        unlabelled = torch.from_numpy(~problem.partial)
         partial, rest = (~unlabelled).nonzero()[:, 0], unlabelled.nonzero()[:, 0]
         size = min(train.batch_size, len(unlabelled))
         mixed = len(partial) > 0 and len(rest) > 0

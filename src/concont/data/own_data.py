@@ -127,13 +127,18 @@ def load_table(data: Data, table: ImageTable, report: Report | None = None) -> D
         "y_train": table.labels[train],
         "y_test": table.labels[test] if len(test) else None,
     }
+    weights = None if table.votes is None else table.votes.dense(train).astype(np.float32)
     return Dataset(
         x_train=found.pixels[:n_train],
         x_test=found.pixels[n_train:] if len(test) else None,
         classes=table.classes,
-        digest=_identify(digest(known), found.contents, size, data.fit, table.classes),
+        digest=_identify(
+            digest(known | {"candidate_weights": weights}),
+            *(found.contents, size, data.fit, table.classes),
+        ),
         fit=data.fit,
         names=tuple(table.names(train)),
+        weights=weights,
         **known,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from concont.data.mapped_arrays import RowsOf, find_mapped_file, gather_rows, read_ahead
@@ -98,6 +99,11 @@ def place_images(
     return Resident(images, device) if fits else Streamed(images, device)
 
 
+def scale_weights(weights: NDArray[np.float32]) -> Tensor:
+    """Votes (N, C) so that the largest of a row is 1."""
+    return torch.from_numpy(weights / weights.max(axis=1, keepdims=True))
+
+
 @dataclass(frozen=True)
 class TrainingSet:
     """All rows; candidate sets and labels on the training device, images there or streamed."""
@@ -105,6 +111,7 @@ class TrainingSet:
     images: Resident | Streamed
     candidates: Tensor  # (N, C) bool
     truth: Tensor  # (N,) int64
+    weights: Tensor | None = None  # (N, C) of the candidates, the largest of a row 1
 
     @classmethod
     def of(cls, problem: Problem, device: torch.device, memory_share: float) -> "TrainingSet":
@@ -113,6 +120,7 @@ class TrainingSet:
             place_images(problem.images, device, memory_share),
             torch.from_numpy(problem.candidates).to(device),
             torch.from_numpy(problem.truth).to(device),
+            None if problem.weights is None else scale_weights(problem.weights).to(device),
         )
 
     @property

@@ -34,6 +34,13 @@ class Problem:
     test_candidates: NDArray[np.bool_] | None = None  # (M, C) drawn as the training sets were
     fit: str | None = None  # how image files were made square; None: the data came as arrays
     names: tuple[str, ...] | None = None  # (N,) what the images are called, if anything
+    # (N, C) votes for each candidate, 0 outside a set, all 1 where unlabelled; None: not counted
+    weights: NDArray[np.float32] | None = None
+
+    @property
+    def partial(self) -> NDArray[np.bool_]:
+        """Which inputs (N,) something is known of: a set, or votes on every class."""
+        return find_informative(self.candidates, self.weights)
 
     @property
     def sets_hash(self) -> str:
@@ -42,8 +49,8 @@ class Problem:
 
     @property
     def n_partial(self) -> int:
-        """Inputs that have a candidate set."""
-        return int((~self.candidates.all(axis=1)).sum())
+        """Inputs that something is known of."""
+        return int(self.partial.sum())
 
     @property
     def n_held_out(self) -> int:
@@ -77,7 +84,26 @@ def make_problem(data: Dataset, settings: Data) -> Problem:
         test_candidates=_draw_test_sets(test_labels, len(data.classes), settings),
         fit=data.fit,
         names=None if data.names is None else tuple(data.names[row] for row in rows),
+        weights=None if data.weights is None else _keep_weights(data.weights, sets)[rows],
     )
+
+
+def find_informative(
+    candidates: NDArray[np.bool_], weights: NDArray[np.float32] | None
+) -> NDArray[np.bool_]:
+    """Which rows (N,) say something: not every class is a candidate, or not all weigh the same."""
+    says = ~candidates.all(axis=1)
+    if weights is not None:
+        says |= (weights != weights[:, :1]).any(axis=1)
+    return np.asarray(says)
+
+
+def _keep_weights(weights: NDArray[np.float32], sets: CandidateSets) -> NDArray[np.float32]:
+    """Those of the labels that a row's set holds; all 1 where none of them counts."""
+    kept = np.where(sets.candidates & sets.labeled[:, None], weights, 0)
+    none = ~kept.any(axis=1)
+    kept[none] = sets.candidates[none]
+    return np.asarray(kept, dtype=np.float32)
 
 
 def _draw_test_sets(
@@ -88,6 +114,23 @@ def _draw_test_sets(
         return None
     stream = frozen_stream(settings.seed, "test candidates")
     return draw_sets(labels, n_classes, settings.ambiguity, stream, settings.at_least_two)
+
+
+def replace_truth(
+    sets: NDArray[np.bool_], labels: Labels, noise: float, stream: np.random.RandomState
+) -> NDArray[np.bool_]:
+    """Sets (N, C) of which some miss the truth (N,): by that chance a wrong label takes its place.
+
+    It is drawn from those that are not in the set, which so keeps its size; a set that holds every
+    label stays as it is.
+    """
+    spoilt: NDArray[np.bool_] = (stream.random_sample(len(sets)) < noise) & ~sets.all(axis=1)
+    rows = np.flatnonzero(spoilt & (labels != UNKNOWN))
+    chance = np.where(sets[rows], np.inf, stream.random_sample(sets.shape)[rows])
+    noisy = sets.copy()
+    noisy[rows, labels[rows]] = False
+    noisy[rows, chance.argmin(axis=1)] = True
+    return noisy
 
 
 def make_candidate_sets(data: Dataset, settings: Data) -> CandidateSets:
@@ -138,12 +181,17 @@ def _split_hold_out(data: Dataset, settings: Data) -> tuple[NDArray[np.int64], N
 def _take_or_draw_sets(data: Dataset, settings: Data) -> NDArray[np.bool_]:
     """Every row's set, whether it will be kept or not."""
     if data.candidates is not None:
-        if settings.ambiguity:
-            raise UsageError("this data has candidate sets of its own; leave --ambiguity out")
+        for name, flag in (("ambiguity", "--ambiguity"), ("noise", "data.noise")):
+            if getattr(settings, name):
+                raise UsageError(f"this data has candidate sets of its own; leave {flag} out")
         return data.candidates
     stream = frozen_stream(settings.seed, "candidates")
     q = settings.ambiguity or 0.0
-    return draw_sets(data.y_train, len(data.classes), q, stream, settings.at_least_two)
+    sets = draw_sets(data.y_train, len(data.classes), q, stream, settings.at_least_two)
+    if settings.noise == 0:
+        return sets
+    stream = frozen_stream(settings.seed, "noise")
+    return replace_truth(sets, data.y_train, settings.noise, stream)
 
 
 def _choose_labeled_rows(
@@ -156,7 +204,7 @@ def _choose_labeled_rows(
     annotated = np.zeros(len(sets), dtype=bool)
     given: NDArray[np.bool_] = np.asarray(data.y_train != UNKNOWN)
     if data.candidates is not None:
-        given = np.asarray(~sets.all(axis=1))
+        given = find_informative(sets, data.weights)
     annotated[rows] = given[rows]
     pool = np.flatnonzero(annotated)
     if len(pool) == 0:

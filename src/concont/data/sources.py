@@ -37,6 +37,8 @@ class Dataset:
     digest: str
     fit: str | None = None  # how image files were made square; None: the data came as arrays
     names: tuple[str, ...] | None = None  # (N,) what the training images are called, if anything
+    # (N, C) how many voted for each candidate, or their shares; None: nobody counted
+    weights: NDArray[np.float32] | None = None
 
 
 def load(source: str, root: str | None = None) -> Dataset:
@@ -122,8 +124,9 @@ def from_arrays(arrays: Mapping[str, Any], where: str = "data") -> Dataset:
         check_range(labels, len(classes), name, where)
     names = ("x_train", "y_train", "candidates", "x_test", "y_test")
     checked = (x_train, y_train, candidates, x_test, y_test)
-    identity = digest(dict(zip(names, checked, strict=True)))
-    return Dataset(*checked, classes=classes, digest=identity)
+    weights = _check_weights(given.get("candidate_weights"), candidates, where)
+    content = dict(zip(names, checked, strict=True)) | {"candidate_weights": weights}
+    return Dataset(*checked, classes=classes, digest=digest(content), weights=weights)
 
 
 def digest(arrays: Mapping[str, NDArray[Any] | None]) -> str:
@@ -208,6 +211,33 @@ def _check_candidates(
             f"({int(empty.sum())} such); every row needs at least one class, all = unlabelled"
         )
     return array
+
+
+def _check_weights(
+    array: NDArray[Any] | None, candidates: NDArray[np.bool_] | None, where: str
+) -> NDArray[np.float32] | None:
+    """Votes, or shares of them: none for a class outside the row's set, some for one inside."""
+    if array is None:
+        return None
+    if candidates is None:
+        raise DataError(f"{where}: candidate_weights go with candidates, which are missing")
+    if array.dtype.kind not in "iuf" or array.shape != candidates.shape:
+        raise DataError(
+            f"{where}: candidate_weights is {array.dtype} of shape {array.shape}; it must be "
+            f"numbers of shape {candidates.shape}, as candidates"
+        )
+    for wrong, what in (
+        (~np.isfinite(array), "is no finite number"),
+        (array < 0, "is negative"),
+        ((array > 0) & ~candidates, "lies outside of the row's candidates"),
+    ):
+        if wrong.any():
+            row, column = (int(places[0]) for places in wrong.nonzero())
+            raise DataError(
+                f"{where}: candidate_weights row {row}, class {column} is "
+                f"{array[row, column]:g}, and {what}"
+            )
+    return array.astype(np.float32)
 
 
 def _check_test_set(

@@ -10,6 +10,7 @@ from torch import Tensor
 from concont.core.balance import make_balance
 from concont.core.contrast import contrast_masks, without
 from concont.core.controller import Controller, Verdict
+from concont.core.evidence import fading, falling, find_unlabeled, weigh_classes
 from concont.core.losses import (
     PART_MEANS,
     consistency_loss,
@@ -30,6 +31,7 @@ from concont.types import (
     Slots,
     State,
     StepOut,
+    Trust,
     setting,
 )
 
@@ -59,6 +61,12 @@ class ConCont(MethodDefaults):
     part_weight: NonNegative = setting(1.0, only_with=WITH_PART)  # in Eq. 5; the paper's is 1
     partial_soft: bool = False  # hold every partial row against its probabilities inside the set
     weak_rows: Literal["all", "partial"] = "all"  # whose weak view the online network sees
+    # that a set holds the truth; below 1, a class outside keeps what is left: `core.evidence`
+    trust: Trust = setting(1.0, shared=True)
+    trust_falls: Fraction = setting(0.0, shared=True)  # over that share of the run, from 1
+    # how much more one candidate weighs that has more votes: the exponent of its share of them
+    vote_strength: NonNegative = setting(1.0, shared=True)
+    vote_strength_end: NonNegative | None = setting(None, shared=True)  # of a run; None: as before
     label_weight: NonNegative = 1.0  # lambda in Eq. 5
     repr_weight: NonNegative = 0.1  # mu in Eq. 5
     pseudo: Literal["hard", "soft"] = setting("hard", only_with=WITH_LABELS)
@@ -133,14 +141,17 @@ class ConCont(MethodDefaults):
 
         guess = logits_weak.detach() if teacher_logits is None else teacher_logits
         probs = guess.softmax(dim=1)
-        verdict = self.controller.judge(probs, batch.candidates, state)  # Eq. 2
-        target = self._target(batch.candidates, verdict)
+        strength = fading(self.vote_strength, self.vote_strength_end, batch.epoch, batch.epochs)
+        trust = falling(self.trust, self.trust_falls, batch.epoch, batch.epochs)
+        evidence = weigh_classes(batch.candidates, batch.weights, strength, trust)
+        verdict = self.controller.judge(probs, batch.candidates, state, evidence)  # Eq. 2
+        target = self._target(evidence, verdict)
         labels = batch.truth if self.selection == "true" else verdict.label
 
-        part = self._part(logits_weak, batch.candidates)  # Eq. 1
+        part = self._part(logits_weak, evidence)  # Eq. 1
         held = verdict.confident
         if self.partial_soft:
-            held = held | ~batch.candidates.all(dim=1)
+            held = held | ~find_unlabeled(evidence)
         label_level = consistency_loss(logits_strong, target, held).mean()  # Eq. 3
         repr_level = self._contrast(nets.online.embed(strong), keys, labels, verdict, state).mean()
         total = (  # Eq. 5
@@ -156,7 +167,7 @@ class ConCont(MethodDefaults):
                 "loss_reg": label_level.detach(),
                 "loss_contrast": repr_level.detach(),
             },
-            metrics=verdict.quality(batch.truth, batch.candidates),
+            metrics=verdict.quality(batch.truth, evidence) | self._overruled(batch, verdict),
             to_commit={"keys": keys, "label": labels, **verdict.to_commit},
         )
 
@@ -170,9 +181,20 @@ class ConCont(MethodDefaults):
         """The controller's."""
         return self.controller.balance.thresholds(state)
 
-    def judge(self, probs: Tensor, candidates: Tensor, state: State) -> Verdict | None:
-        """The controller's opinion."""
-        return self.controller.judge(probs, candidates, state)
+    def judge(
+        self, probs: Tensor, candidates: Tensor, state: State, weights: Tensor | None = None
+    ) -> Verdict | None:
+        """The controller's opinion, with votes as strong as at the end of a run."""
+        end = self.vote_strength if self.vote_strength_end is None else self.vote_strength_end
+        evidence = weigh_classes(candidates, weights, end, self.trust)
+        return self.controller.judge(probs, candidates, state, evidence)
+
+    def _overruled(self, batch: Batch, verdict: Verdict) -> dict[str, tuple[Tensor, Tensor]]:
+        """Of the sets, those that the pseudo-label lies outside of; none can be without doubt."""
+        if self.trust == 1:
+            return {}
+        outside = ~batch.candidates.gather(1, verdict.label[:, None])[:, 0]
+        return {"overruled": (outside.sum(), (~batch.candidates.all(dim=1)).sum())}
 
     def _weak_view(self, batch: Batch) -> Tensor:
         """What the online network sees of the weak view: all rows, or those that Eq. 1 needs."""
@@ -190,26 +212,26 @@ class ConCont(MethodDefaults):
             logits = nets.key.logits(features["weak"]) if self.teacher == "momentum" else None
             return nets.key.embed(features[key_view]), logits
 
-    def _target(self, candidates: Tensor, verdict: Verdict) -> Tensor:
-        """What the strong view is held against (B, C): one-hot, or the masked distribution."""
-        hard = F.one_hot(verdict.label, candidates.shape[1]).to(verdict.probs.dtype)
+    def _target(self, evidence: Tensor, verdict: Verdict) -> Tensor:
+        """What the strong view is held against (B, C): one-hot, or the distribution as weighed."""
+        hard = F.one_hot(verdict.label, evidence.shape[1]).to(verdict.probs.dtype)
         if self.pseudo == "hard" and not self.partial_soft:
             return hard
-        inside = verdict.probs * candidates
-        mass = inside.sum(dim=1, keepdim=True)
-        soft = torch.where(mass > 0, inside / mass, hard)
+        likely = verdict.probs * evidence
+        mass = likely.sum(dim=1, keepdim=True)
+        soft = torch.where(mass > 0, likely / mass, hard)
         if self.pseudo == "soft":
             return soft
-        return torch.where(candidates.all(dim=1, keepdim=True), hard, soft)
+        return torch.where(find_unlabeled(evidence)[:, None], hard, soft)
 
-    def _part(self, logits: Tensor, candidates: Tensor) -> Tensor:
+    def _part(self, logits: Tensor, evidence: Tensor) -> Tensor:
         """Eq. 1, or what an ablation puts in its place."""
         if self.part_loss == "none":
             return logits.new_zeros(())
         known = len(logits)  # the rows after these have no candidate set, so no loss
-        rows = PART_LOSSES[self.part_loss, self.part_rows](logits, candidates[:known])
-        rows = F.pad(rows, (0, len(candidates) - known))
-        return PART_MEANS[self.part_mean](rows, candidates)
+        rows = PART_LOSSES[self.part_loss, self.part_rows](logits, evidence[:known])
+        rows = F.pad(rows, (0, len(evidence) - known))
+        return PART_MEANS[self.part_mean](rows, evidence)
 
     def _contrast(
         self, queries: Tensor, keys: Tensor, labels: Tensor, verdict: Verdict, state: State

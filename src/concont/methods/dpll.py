@@ -107,8 +107,10 @@ class Dpll(MethodDefaults):
         """The controller's, where there is one."""
         return self.controller.balance.thresholds(state) if self.controlled else None
 
-    def judge(self, probs: Tensor, candidates: Tensor, state: State) -> Verdict | None:
-        """The controller's opinion, where there is one."""
+    def judge(
+        self, probs: Tensor, candidates: Tensor, state: State, weights: Tensor | None = None
+    ) -> Verdict | None:
+        """The controller's opinion, where there is one; it counts no votes."""
         return self.controller.judge(probs, candidates, state) if self.controlled else None
 
     def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:

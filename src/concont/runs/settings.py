@@ -40,7 +40,9 @@ Stem = Literal["auto", "whole", "half", "quarter"]
 PICKLED = (".pth", ".pt", ".bin", ".ckpt", ".pkl", ".tar")
 # Settings that came after the first records: with these values hashes are what they were.
 LATER: dict[str, Plain] = {
+    "data": {"noise": 0.0},
     "model": {"stem": "auto", "weights": None, "start": None},
+    "method": {"trust": 1.0, "trust_falls": 0.0, "vote_strength": 1.0, "vote_strength_end": None},
     "optimizer": {"backbone_rate": 1.0},
     "train": {"skip_nonfinite": 0},
 }
@@ -66,6 +68,7 @@ class Data:
     # draw the labelled images class by class
     stratified: bool = setting(False, only_with={"labeled": GIVEN})
     at_least_two: bool = False  # no set of a single label (PRODEN's and DPLL's way)
+    noise: Fraction = 0.0  # chance that a wrong label takes the true one's place in its set
     holdout: Fraction = 0.0  # share of the training images to evaluate on instead of the test set
     candidates: str | None = None  # file of `concont data candidates`, instead of drawing sets
 

@@ -25,7 +25,9 @@ def judge_training_rows(
     if method.thresholds(state.method_state) is None:
         return None
     probs = predict_proba(state.nets.modules["online"], data.images)
-    verdict = method.judge(probs, data.candidates, state.method_state)
+    known = (data.candidates, state.method_state)
+    votes = () if data.weights is None else (data.weights,)
+    verdict = method.judge(probs, *known, *votes)
     return None if verdict is None else describe_verdict(verdict, data.truth)
 
 

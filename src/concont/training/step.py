@@ -114,7 +114,8 @@ class Step:
         """What the method is given of the rows `index` (B,)."""
         data, (epoch, epochs) = self.data, self.clock.unbind()
         sets, truth = data.candidates[index], data.truth[index]
-        return Batch(index, sets, views, truth, epoch, epochs, self.n_partial)
+        weights = None if data.weights is None else data.weights[index]
+        return Batch(index, sets, views, truth, epoch, epochs, self.n_partial, weights)
 
     def update(self, index: Tensor, images: Tensor, draws: Draws) -> None:
         """All that a step does on the device; nothing in it waits for the device."""
