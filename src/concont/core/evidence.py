@@ -43,8 +43,7 @@ def weigh_classes(
     inside = torch.ones_like(candidates, dtype=torch.float32)
     if weights is not None:
         inside = weights.clamp(min=torch.finfo(weights.dtype).tiny) ** strength
-    least = torch.as_tensor(1 - trust, dtype=inside.dtype, device=inside.device)
-    return torch.where(candidates, inside, 0.0).maximum(least)
+    return torch.where(candidates, inside, 0.0).clamp(min=1 - trust)
 
 
 def find_unlabeled(evidence: Tensor) -> Tensor:
