@@ -1,10 +1,17 @@
 import resource
 
+import numpy as np
 import pytest
+import torch
 
 from concont import memory
 from concont.errors import DataError, UsageError
-from concont.memory import count_memory, refuse_beyond_memory, show_bytes
+from concont.memory import (
+    count_memory,
+    refuse_beyond_memory,
+    show_bytes,
+    tells_of_full_memory,
+)
 
 
 def test_there_is_some_memory_but_no_exabyte():
@@ -41,3 +48,26 @@ def test_what_fits_is_let_through_and_what_does_not_is_refused(monkeypatch):
 def test_bytes_in_words(count, shown):
     assert show_bytes(count) == shown
     assert show_bytes(10**30) == "1e+18 TB"
+
+
+def test_full_memory_is_known_by_its_real_errors():
+    with pytest.raises(RuntimeError) as of_torch:
+        torch.empty(2**62, dtype=torch.uint8)
+    with pytest.raises(MemoryError) as of_numpy:
+        np.empty(2**62, np.uint8)
+    assert tells_of_full_memory(of_torch.value)
+    assert tells_of_full_memory(of_numpy.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "full"),
+    [
+        (torch.OutOfMemoryError("Allocation on device"), True),
+        (RuntimeError("CUDA error: out of memory\nand advice"), True),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
+        (ValueError("out of memory"), False),
+    ],
+)
+def test_full_memory_in_words_of_the_libraries(error, full):
+    assert tells_of_full_memory(error) == full

@@ -8,6 +8,8 @@ from pathlib import Path
 from concont.errors import ConcontError, DataError
 
 CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container; `max`: none
+# In errors of the CUDA driver, of its libraries, and of PyTorch's allocator on a CPU.
+FULL = ("out of memory", "ALLOC_FAILED", "can't allocate memory")
 
 
 def count_memory() -> int:
@@ -40,3 +42,11 @@ def show_bytes(count: int) -> str:
         (1e3, "kB"),
     )
     return f"{count / unit:.3g} {name}"
+
+
+def tells_of_full_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, in PyTorch's many words or Python's."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    text = str(error)
+    return isinstance(error, RuntimeError) and any(words in text for words in FULL)

@@ -141,3 +141,14 @@ def test_an_error_shows_control_characters_and_keeps_its_lines(tmp_path):
     assert refused.stderr == "error: \\x1b[31mno[red]: no such run folder\n"
     words = ("--set", "train.epochs=0", "--set", "train.batch_size=0")
     assert concont("train", "--data", "digits", *words, cwd=tmp_path).stderr.count("\n") == 2
+
+
+@pytest.mark.parametrize("error", ["MemoryError", "RuntimeError('CUDA out of memory. Tried')"])
+def test_memory_that_runs_out_anywhere_is_a_line(error):
+    code = f"import concont.cli.app as a\ndef app(): raise {error}\na.app = app\na.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: there is too little memory: ")
+    assert len(done.stderr.splitlines()) == 1

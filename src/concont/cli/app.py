@@ -11,6 +11,7 @@ import typer
 
 from concont.cli.lost_output import fill_closed_descriptors
 from concont.errors import ConcontError, Interrupted, printable
+from concont.memory import tells_of_full_memory
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,6 +66,12 @@ def main() -> None:
         sys.exit(1)
     except OSError as error:
         tell(f"error: {error}", err=True)
+        sys.exit(1)
+    except (MemoryError, RuntimeError) as error:
+        if not tells_of_full_memory(error):
+            raise
+        first, *_ = str(error).splitlines() or [type(error).__name__]
+        tell(f"error: there is too little memory: {first}", err=True)
         sys.exit(1)
 
 

@@ -54,6 +54,8 @@ def compiled(
         nonlocal current, proven
         try:
             result = (current if proven else without_warnings(current))(*args, **kwargs)
+        except torch.OutOfMemoryError:  # the plain code takes no less
+            raise
         except Exception as error:  # a missing compiler, an old GPU, a user's network: many kinds
             if proven and not isinstance(error, TorchDynamoException):  # other shapes compile later
                 raise
@@ -62,9 +64,11 @@ def compiled(
                 log.warning("not compiled, so slower: %s", why)
                 given.add(why)
             current = part
-            result = part(*args, **kwargs)
+        else:
+            proven = True
+            return result
         proven = True
-        return result
+        return part(*args, **kwargs)  # here, since an error that is handled keeps its tensors
 
     return call
 

@@ -1,76 +1,103 @@
-"""A GPU with too little memory: one line, with the batch that would have fitted."""
+"""Too little memory for a step: one line, with the batch that fits where that can be tried."""
 
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 
 import torch
 
 from concont.data.order import Order
 from concont.data.placement import TrainingSet
 from concont.errors import ConcontError
+from concont.memory import tells_of_full_memory
 from concont.runs.settings import Settings
 from concont.training.state import TrainState
 from concont.training.step import Step
 
-PROBED = 16  # rows of the step that is measured
-SAFE = 0.9  # of what is left, since memory is given out in pieces
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What a small step took, in bytes."""
-
-    rows: int
-    step: int  # beyond what is there between steps
-    room: int  # that there is for a step
+SMALLEST = 2  # rows of a batch: BatchNorm needs as many
+NEAR = 16  # the largest batch is searched for up to such a part of it
+SAFE = 0.9  # of it, since a later step may take a little more
 
 
 @contextmanager
 def full_memory_in_words(
     settings: Settings, state: TrainState, data: TrainingSet, order: Order
 ) -> Iterator[None]:
-    """Where the GPU's memory runs out in here, a ConcontError says which batch would fit."""
+    """Where memory runs out in here, a ConcontError says which batch fits."""
     try:
         yield
         return
-    except torch.OutOfMemoryError:
-        pass  # and with it go the tensors of the step that failed
-    try:
-        measured = _measure(settings, state, data, order)
-    except (torch.OutOfMemoryError, RuntimeError):
-        measured = None
-    raise ConcontError(explain(order.batch_size, measured))
+    except RuntimeError as error:
+        if not tells_of_full_memory(error):
+            raise
+        release_tensors(error)
+
+    def fits(rows: int) -> bool:
+        return _try_step(settings, state, data, order.epoch(0)[:1, :rows])
+
+    found = None
+    if is_gpu(data.device):
+        try:
+            found = find_fitting_batch(order.batch_size, fits)
+        except RuntimeError:  # a device that fails in another way now
+            found = 0
+    raise ConcontError(explain(data.device, order.batch_size, found))
 
 
-def explain(batch_size: int, measured: Measured | None) -> str:
-    """What to tell the user."""
-    told = f"the GPU has too little memory for a batch of {batch_size} rows"
-    fits = None if measured is None else min(batch_size - 1, fitting_batch(measured))
-    if fits is None or fits < 2:
-        return f"{told}, or for any: take a smaller model or smaller images, or another GPU"
-    return f"{told}; about {fits} would fit: --set train.batch_size={fits}"
+def explain(device: torch.device, batch_size: int, fits: int | None) -> str:
+    """What to tell the user; fits: rows that a batch may have, None where it was not tried."""
+    where = "the GPU has" if is_gpu(device) else "there is"
+    lacking = f"{where} too little memory for a batch of {batch_size} rows"
+    if fits is None:
+        return f"{lacking}: make train.batch_size smaller, or the model, or the images"
+    if fits < SMALLEST:
+        return f"{lacking}, or for any: take a smaller model or smaller images, or another GPU"
+    return f"{lacking}; about {fits} would fit: --set train.batch_size={fits}"
 
 
-def fitting_batch(measured: Measured) -> int:
-    """The rows of the largest step that there is room for; from 8 on a multiple of 8."""
-    fits = int(SAFE * measured.room * measured.rows / max(1, measured.step))
-    return fits // 8 * 8 if fits >= 8 else fits
+def find_fitting_batch(batch_size: int, fits: Callable[[int], bool]) -> int:
+    """A batch below one that does not fit, not far below the largest that does; 0: none fits.
+
+    fits: whether a step on so many rows does. From 8 on it is a multiple of 8.
+    """
+    most, too_many = SMALLEST - 1, batch_size
+    while too_many - most > max(1, too_many // NEAR):
+        rows = (most + too_many) // 2
+        if fits(rows):
+            most = rows
+        else:
+            too_many = rows
+    if most < SMALLEST:
+        return 0
+    rows = max(SMALLEST, int(SAFE * most))
+    return rows // 8 * 8 if rows >= 8 else rows
 
 
-def _measure(
-    settings: Settings, state: TrainState, data: TrainingSet, order: Order
-) -> Measured | None:
-    """Take a small step, which changes the state: the run has ended."""
-    if data.device.type != "cuda":
-        return None
+def release_tensors(error: BaseException | None) -> None:
+    """Let go of what an error's frames hold: as long as it is handled, they keep their tensors."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
+def is_gpu(device: torch.device) -> bool:
+    """Whether a batch that does not fit can be followed by a smaller one."""
+    return device.type == "cuda"
+
+
+def _try_step(settings: Settings, state: TrainState, data: TrainingSet, plan: torch.Tensor) -> bool:
+    """Whether a step on the rows of `plan` (1, B) fits; it changes the state: the run has ended."""
     state.optimizer.zero_grad()
     torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats(data.device)
-    fixed, rows = torch.cuda.memory_allocated(data.device), order.epoch(0)[:1, :PROBED]
-    free, _ = torch.cuda.mem_get_info(data.device)
-    room = free + torch.cuda.memory_reserved(data.device) - fixed
-    step = Step(settings, state, data, fast=False)
-    step(rows[0].to(data.device), next(data.images.batches(rows)), lr=0.0)
-    torch.cuda.synchronize(data.device)
-    return Measured(rows.shape[1], torch.cuda.max_memory_allocated(data.device) - fixed, room)
+    unguarded = replace(settings, train=replace(settings.train, skip_nonfinite=0))
+    try:
+        step = Step(unguarded, state, data, fast=False)
+        step(plan[0].to(data.device), next(data.images.batches(plan)), lr=0.0)
+        torch.cuda.synchronize(data.device)
+    except RuntimeError as error:
+        if not tells_of_full_memory(error):
+            raise
+        release_tensors(error)
+        return False
+    return True
