@@ -117,7 +117,8 @@ def make_resolution(n=60, classes=CLASSES, names=None, dim=8, **more):
         **{"review": review, "features": features.astype(np.float32)},
         **{"truth": np.full(n, -1), "calibration": None},
     }
-    return Resolution(**{**found, **more})
+    found |= more
+    return Resolution(**{"partial": ~found["candidates"].all(axis=1), **found})
 
 
 def make_measured(resolution, images=None, most=20, **more):

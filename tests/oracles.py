@@ -36,14 +36,11 @@ def partial_cross_entropy(logits, candidates):
     return losses
 
 
-def evidence(candidates, weights, strength, trust):
-    found = []
-    for members, row in zip(candidates, weights, strict=True):
-        inside = [1.0 if w == 1 else w**strength for w in row]
-        found.append(
-            [max(u, 1 - trust) if m else 1 - trust for m, u in zip(members, inside, strict=True)]
-        )
-    return found
+def evidence(candidates, weights, strength):
+    return [
+        [w**strength if m else 0.0 for m, w in zip(members, row, strict=True)]
+        for members, row in zip(candidates, weights, strict=True)
+    ]
 
 
 def weighed_cross_entropy(logits, weights):

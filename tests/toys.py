@@ -92,7 +92,7 @@ WAYS = {
     "concont-da": {"name": "concont", "balance": "da", "pseudo": "soft"},
     "concont-cpl": {"name": "concont", "balance": "cpl"},
     "concont-true": {"name": "concont", "selection": "true"},
-    "concont-trust": {"name": "concont", "trust": 0.9, "trust_falls": 0.5},
+    "concont-trust": {"name": "concont", "trust": 0.9},
     "dpll-controlled": {"name": "dpll", "controlled": True},
     "dpll-cpl": {"name": "dpll", "controlled": True, "balance": "cpl"},
 }

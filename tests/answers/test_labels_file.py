@@ -20,6 +20,7 @@ def found():
         images=("=1+1.png", "b,b.png", "c.png"),
         classes=("cat", "@dog", "-1"),
         candidates=np.array([[1, 1, 0], [1, 1, 1], [0, 0, 1]], bool),
+        partial=np.array([True, False, True]),
         label=np.array([1, 0, 0]),
         predicted=np.array([1, 0, 0]),
         probability=np.array([0.98765432, 0.5, 0.96], np.float32),

@@ -28,10 +28,10 @@ def test_p_score_and_label_match_the_oracle(dtype, problem, weights):
     assert candidates.gather(1, label[:, None]).all()
 
 
-@given(problem=strategies.weighted_problems(), trust=st.sampled_from([1.0, 0.9]), weights=weights)
-def test_evidence_takes_the_place_of_sets(problem, trust, weights):
+@given(problem=strategies.weighted_problems(), weights=weights)
+def test_evidence_takes_the_place_of_sets(problem, weights):
     probs, candidates, votes = problem[0].softmax(dim=1), problem[1], problem[2]
-    evidence = weigh_classes(candidates, votes, 2.0, trust)
+    evidence = weigh_classes(candidates, votes, 2.0)
     score, label = partial_confidence(probs, candidates, weights, evidence)
     plain = (probs.tolist(), candidates.tolist(), weights, evidence.tolist())
     expected, labels = oracles.weighed_confidence(*plain)
@@ -39,7 +39,7 @@ def test_evidence_takes_the_place_of_sets(problem, trust, weights):
     weighed = probs * evidence
     best = torch.tensor(labels)[:, None]
     assert torch.allclose(weighed.gather(1, label[:, None]), weighed.gather(1, best))
-    assert trust < 1 or candidates.gather(1, label[:, None]).all()
+    assert candidates.gather(1, label[:, None]).all()
 
 
 def test_the_papers_example_of_the_candidate_margin():

@@ -7,34 +7,26 @@ import oracles
 import strategies
 from concont.core.evidence import fading, find_unlabeled, weigh_classes
 
-trusts = st.sampled_from([1.0, 0.95, 0.5])
 strengths = st.sampled_from([0.0, 0.5, 1.0, 3.0])
 
 
-@given(problem=strategies.weighted_problems(), strength=strengths, trust=trusts)
-def test_it_matches_the_oracle(problem, strength, trust):
+@given(problem=strategies.weighted_problems(), strength=strengths)
+def test_it_matches_the_oracle(problem, strength):
     _, candidates, weights = problem
-    found = weigh_classes(candidates, weights, strength, trust)
-    expected = oracles.evidence(candidates.tolist(), weights.tolist(), strength, trust)
+    found = weigh_classes(candidates, weights, strength)
+    expected = oracles.evidence(candidates.tolist(), weights.tolist(), strength)
     assert torch.allclose(found.double(), torch.tensor(expected, dtype=torch.float64), atol=1e-6)
     assert found.dtype == weights.dtype
 
 
 @given(problem=strategies.logit_problems())
-def test_without_votes_and_with_full_trust_it_is_the_sets_themselves(problem):
+def test_without_votes_it_is_the_sets_themselves(problem):
     candidates = problem[1]
     assert weigh_classes(candidates) is candidates
     alike = candidates.double()
     assert torch.equal(weigh_classes(candidates, alike, strength=3.0) == 1, candidates)
     votes = torch.rand_like(alike).clamp(min=0.1) * candidates
     assert torch.equal(weigh_classes(candidates, votes, strength=0.0) == 1, candidates)
-
-
-def test_a_class_outside_keeps_what_trust_leaves_and_no_candidate_has_less():
-    candidates = torch.tensor([[True, True, False], [True, True, True]])
-    weights = torch.tensor([[1.0, 0.01, 0.0], [1.0, 1.0, 1.0]])
-    found = weigh_classes(candidates, weights, strength=1.0, trust=0.9)
-    assert found.flatten().tolist() == pytest.approx([1, 0.1, 0.1, 1, 1, 1])
 
 
 def test_rows_of_which_nothing_is_known():

@@ -40,7 +40,7 @@ def expected_terms(method, nets, state, batch):
         probs = oracles.alignment(probs, state["means"].tolist())
     candidates, tau = batch.candidates.tolist(), state["tau"].tolist()
     votes = batch.candidates.double() if batch.weights is None else batch.weights
-    u = oracles.evidence(candidates, votes.tolist(), strength_of(method, batch), method.trust)
+    u = oracles.evidence(candidates, votes.tolist(), strength_of(method, batch))
     scores, labels = oracles.weighed_confidence(probs, candidates, method.score_weights, u)
     confident = [s >= tau[j] for s, j in zip(scores, labels, strict=True)]
 
@@ -122,9 +122,9 @@ VARIANTS += [
 ]
 VARIANTS += [replace(VARIANTS[0], part_weight=4.0)]
 VARIANTS += [
-    replace(v, trust=t, vote_strength=2.0, vote_strength_end=end, pseudo=p)
+    replace(v, vote_strength=2.0, vote_strength_end=end, pseudo=p)
     for v in (VARIANTS[2], VARIANTS[-2])
-    for t, end in ((1.0, None), (0.9, 0.5))
+    for end in (None, 0.5)
     for p in ("hard", "soft")
 ]
 
@@ -153,11 +153,10 @@ def test_losses_match_the_oracle(method, voted):
     terms, labels, confident = expected_terms(method, nets, state, batch)
     out = method.losses(nets, state, batch)
     found = {name: value.item() for name, value in out.terms.items()}
-    exact = 1e-9 if method.trust == 1 else 1e-8  # sets alone are weighed in float32
-    assert found == pytest.approx(terms, abs=exact)
+    assert found == pytest.approx(terms, abs=1e-9)
     total = method.part_weight * terms["loss_part"]
     total += method.label_weight * terms["loss_reg"] + method.repr_weight * terms["loss_contrast"]
-    assert out.total.item() == pytest.approx(total, abs=exact)
+    assert out.total.item() == pytest.approx(total, abs=1e-9)
     assert 0 < sum(confident) < B or method.balance == "cpl"  # both kinds of row were there
     assert out.to_commit["verdict_label"].tolist() == labels
     assert out.to_commit["verdict_confident"].tolist() == confident
@@ -342,16 +341,33 @@ def test_metrics_count_what_is_known():
     assert [x.item() for x in out.metrics["confident_precision"]] == expected
 
 
-def test_what_is_overruled_is_counted_and_nothing_can_be_with_full_trust():
-    nets, batch = Nets(LinearNet(2), LinearNet(3)), problem()
-    assert "overruled" not in VARIANTS[0].losses(nets, filled(VARIANTS[0]), batch).metrics
-    method = replace(VARIANTS[0], trust=0.3)
-    out = method.losses(nets, filled(method), batch)
-    label = out.to_commit["verdict_label"]
-    outside = [not batch.candidates[i, k] for i, k in enumerate(label.tolist())]
-    assert 0 < sum(outside) < B
+def test_overruled_rows_learn_like_unlabelled_ones():
+    method = replace(VARIANTS[2], trust=0.5, partial_soft=True)
+    nets, state = Nets(LinearNet(2), LinearNet(3)), filled(method)
+    batch = replace(problem(epoch=9), weights=cast_votes(problem().candidates))
+    state["outside_limit"].fill_(0.5)
+    state["outside"][4] = 0.6
+    assert not batch.candidates[4].all()
+    out = method.losses(nets, state, batch)
+    believed, weights = batch.candidates.clone(), batch.weights.clone()
+    believed[4], weights[4] = True, 1
+    full = replace(method, trust=1.0)
+    plain = replace(batch, candidates=believed, weights=weights)
+    expected = full.losses(nets, filled(full), plain)
+    assert out.total.item() == pytest.approx(expected.total.item(), abs=1e-12)
+    assert torch.equal(out.to_commit["verdict_label"], expected.to_commit["verdict_label"])
     n_partial = (~batch.candidates.all(dim=1)).sum().item()
-    assert [x.item() for x in out.metrics["overruled"]] == [sum(outside), n_partial]
+    assert [x.item() for x in out.metrics["overruled"]] == [1, n_partial]
+    early = method.losses(nets, state, replace(batch, epoch=torch.tensor(3.0).double()))
+    assert early.metrics["overruled"][0] == 0  # the network knows too little to contradict anybody
+
+
+def test_with_full_trust_nothing_is_doubted_nor_remembered():
+    nets, batch = Nets(LinearNet(2), LinearNet(3)), problem()
+    out = VARIANTS[0].losses(nets, filled(VARIANTS[0]), batch)
+    assert "overruled" not in out.metrics
+    assert "outside" not in out.to_commit
+    assert "outside" not in filled(VARIANTS[0])
 
 
 def test_votes_on_every_class_make_a_row_partial():

@@ -52,7 +52,8 @@ def make_sheet(found: Resolution, rows: NDArray[np.int64]) -> dict[str, list[Any
 def join_candidates(found: Resolution) -> list[str]:
     """The names of each image's candidates joined by `|`, as in a table; none if unlabelled."""
     names = np.array(found.classes, dtype=object)
-    return ["" if row.all() else "|".join(names[row]) for row in found.candidates]
+    pairs = zip(found.candidates, found.partial, strict=True)
+    return ["|".join(names[row]) if partial else "" for row, partial in pairs]
 
 
 def write_columns(columns: dict[str, list[Any]], path: Path) -> None:

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from torch import Tensor
 
 from concont.answers.calibration import Calibration, fit_calibration
 from concont.answers.neighbours import count_neighbours, to_unit_rows
 from concont.answers.review import rank_for_review
+from concont.answers.votes import JointEstimate, choose_by_votes, combine
 from concont.api import Run
 from concont.core.controller import partial_confidence
+from concont.data.placement import scale_weights
 from concont.data.problem import Problem
 from concont.data.sources import UNKNOWN, Labels
 from concont.errors import UsageError
@@ -33,7 +35,8 @@ class Resolution:
 
     images: tuple[str, ...]  # (N,) as their table calls them, else their row in the data
     classes: tuple[str, ...]
-    candidates: Booleans  # (N, C); all True = unlabelled
+    candidates: Booleans  # (N, C); all True = unlabelled, but where votes were counted
+    partial: Booleans  # (N,) which images have a set that says something, or votes
     label: Labels  # (N,) the resolved class: inside the set, unless that is overruled
     predicted: Labels  # (N,) the likeliest of all classes
     probability: Floats  # (N,) of the label: inside the set, or of all classes where overruled
@@ -46,14 +49,10 @@ class Resolution:
     features: Floats  # (N, D) unit rows
     truth: Labels  # (N,) true labels for measuring alone, -1 unknown
     calibration: Calibration | None  # None: there is no hold-out to fit it on
+    votes: JointEstimate | None = None  # of the partial images; None: no votes were counted
 
     def __len__(self) -> int:
         return len(self.label)
-
-    @property
-    def partial(self) -> Booleans:
-        """Which images (N,) have a candidate set that says something."""
-        return np.asarray(~self.candidates.all(axis=1))
 
     def accuracy(self, which: Booleans | None = None) -> float | None:
         """The share of right labels among these images (N,) whose truth is known, if any."""
@@ -140,14 +139,21 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
     calibration = calibrate_run(run, problem)
     temperature = 1.0 if calibration is None else calibration.temperature
     probs = softmax(scores / temperature, axis=1)
-    choice = choose_labels(probs, problem.candidates)
+    choice, estimate = choose_labels(probs, problem.candidates), None
+    if problem.weights is not None:
+        estimate = combine(
+            problem.weights[problem.partial],
+            log_softmax(scores / temperature, axis=1)[problem.partial],
+        )
+        choice = count_votes_in(choice, problem, estimate)
     unit = to_unit_rows(features)
     neighbours = count_neighbours(unit, choice.label, len(problem.classes))
-    score, confident = _judge(run, softmax(scores, axis=1), problem.candidates)
+    score, confident = _judge(run, softmax(scores, axis=1), problem)
     return Resolution(
         images=problem.names or tuple(map(str, problem.rows.tolist())),
         classes=problem.classes,
         candidates=problem.candidates,
+        partial=problem.partial,
         label=choice.label,
         predicted=probs.argmax(axis=1),
         probability=choice.probability,
@@ -160,7 +166,26 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
         features=unit,
         truth=problem.truth,
         calibration=calibration,
+        votes=estimate,
     )
+
+
+def count_votes_in(choice: Choice, problem: Problem, estimate: JointEstimate) -> Choice:
+    """The same with the labels of images that were voted on by votes and network together.
+
+    A network that tells nothing beyond the votes is not listened to: the most votes decide.
+    """
+    assert problem.weights is not None
+    rows = np.flatnonzero(problem.partial)
+    posterior, votes = estimate.posterior, problem.weights[rows]
+    found = posterior.argmax(axis=1)
+    if not estimate.network_helps:
+        found = choose_by_votes(votes, estimate)
+    label, probability = choice.label.copy(), choice.probability.copy()
+    overruled = choice.overruled.copy()
+    label[rows], probability[rows] = found, posterior[np.arange(len(rows)), found]
+    overruled[rows] = ~problem.candidates[rows, found]
+    return Choice(label, probability, choice.outside, overruled)
 
 
 def calibrate_run(run: Run, problem: Problem) -> Calibration | None:
@@ -173,17 +198,20 @@ def calibrate_run(run: Run, problem: Problem) -> Calibration | None:
     return fit_calibration(scores, problem.test_labels)
 
 
-def _judge(run: Run, probs: Floats, candidates: Booleans) -> tuple[Floats, Booleans | None]:
+def _judge(run: Run, probs: Floats, problem: Problem) -> tuple[Floats, Booleans | None]:
     """The p-score of each row (N,), and whether the run's own controller is confident of it."""
-    inputs = torch.from_numpy(probs), torch.from_numpy(candidates)
-    verdict = _ask_controller(run, *inputs)
+    candidates = torch.from_numpy(problem.candidates)
+    weights = None if problem.weights is None else scale_weights(problem.weights)
+    verdict = _ask_controller(run, torch.from_numpy(probs), candidates, weights)
     if verdict is None:
-        score, _ = partial_confidence(*inputs)
+        score, _ = partial_confidence(torch.from_numpy(probs), candidates)
         return score.numpy(), None
     return verdict.score.numpy(), verdict.confident.numpy()
 
 
-def _ask_controller(run: Run, probs: Tensor, candidates: Tensor) -> Verdict | None:
+def _ask_controller(
+    run: Run, probs: Tensor, candidates: Tensor, weights: Tensor | None
+) -> Verdict | None:
     """What the method holds of the rows at the end of its run; None where it has no thresholds."""
     method = run.settings.method
     if not isinstance(method, Method):  # code of the user's own, which a run folder never runs
@@ -193,4 +221,6 @@ def _ask_controller(run: Run, probs: Tensor, candidates: Tensor) -> Verdict | No
         log.warning("%s holds no checkpoint, and so no thresholds", run.path)
         return None
     state = saved["memory"]
-    return None if method.thresholds(state) is None else method.judge(probs, candidates, state)
+    if method.thresholds(state) is None:
+        return None
+    return method.judge(probs, candidates, state, *(() if weights is None else (weights,)))

@@ -97,6 +97,7 @@ def describe(found: "Resolution") -> dict[str, Any]:
         "accuracy_partial": found.accuracy(found.partial),
         "accuracy_unlabeled": found.accuracy(~found.partial),
         "calibration": None if found.calibration is None else asdict(found.calibration),
+        "network_adds_to_votes": None if found.votes is None else found.votes.network_helps,
     }
 
 
@@ -114,11 +115,24 @@ def _tell(found: "Resolution", held: int) -> Iterator[str]:
             f"{count(int(found.overruled.sum()), 'set')} overruled: the network is nearly certain "
             "of a class outside"
         )
+    if found.votes is not None:
+        yield _tell_votes(found)
     if found.accuracy() is not None:
         yield _tell_accuracy(found)
     yield _tell_calibration(found)
     first = [found.images[row] for row in found.review.argsort()[:SHOWN]]
     yield f"to look at first: {', '.join(map(printable, first))}, and on by the column review"
+
+
+def _tell_votes(found: "Resolution") -> str:
+    voted = count(int(found.partial.sum()), "image")
+    assert found.votes is not None
+    if found.votes.network_helps:
+        return f"votes and network together name the labels of {voted}"
+    return (
+        f"the network tells nothing beyond the votes: most of them decide the labels of {voted}; "
+        "train longer, or on more images"
+    )
 
 
 def _tell_accuracy(found: "Resolution") -> str:

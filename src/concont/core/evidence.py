@@ -5,21 +5,13 @@ from torch import Tensor
 
 
 def weigh_classes(
-    candidates: Tensor,
-    weights: Tensor | None = None,
-    strength: float | Tensor = 1.0,
-    trust: float | Tensor = 1.0,
+    candidates: Tensor, weights: Tensor | None = None, strength: float | Tensor = 1.0
 ) -> Tensor:
     """How far each class is spoken for (B, C): 1 for the best candidate, 0 for what is ruled out.
 
-    With the candidate set y, weights w of its members (the largest of a row is 1), their strength
-    k and the trust t::
-
-        u_j = max(w_j ** k, 1 - t)   for candidates
-        u_j = 1 - t                  outside the set
-
-    Eqs. 1 and 2 then have u in the place of y. With equal weights and t = 1 it is y itself, so that
-    they are the paper's.
+    With the candidate set y, weights w of its members (the largest of a row is 1) and their
+    strength k, it is u_j = y_j w_j ** k. Eqs. 1 and 2 then have u in the place of y; with equal
+    weights it is y itself, so that they are the paper's.
 
     Parameters
     ----------
@@ -30,32 +22,21 @@ def weigh_classes(
         outside of the set 0, all of an unlabelled row 1. None: all candidates are alike.
     strength : float or Tensor ()
         The exponent of the weights; at 0 all candidates are alike.
-    trust : float or Tensor ()
-        Up to 1: no set misses the truth. Below 1, a class outside of a set keeps what is left.
 
     Returns
     -------
     Tensor (B, C)
-        bool, the sets themselves, where nothing else is to be said; else floats from 0 to 1.
+        bool, the sets themselves, where nobody has voted; else floats from 0 to 1.
     """
-    if weights is None and isinstance(trust, float) and trust == 1:
+    if weights is None:
         return candidates
-    inside = torch.ones_like(candidates, dtype=torch.float32)
-    if weights is not None:
-        inside = weights.clamp(min=torch.finfo(weights.dtype).tiny) ** strength
-    return torch.where(candidates, inside, 0.0).clamp(min=1 - trust)
+    inside = weights.clamp(min=torch.finfo(weights.dtype).tiny) ** strength
+    return torch.where(candidates, inside, 0.0)
 
 
 def find_unlabeled(evidence: Tensor) -> Tensor:
     """Which rows (B,) nothing is known of: no class weighs less than another."""
     return (evidence == 1).all(dim=1)
-
-
-def falling(trust: float, over: float, epoch: Tensor, epochs: Tensor) -> float | Tensor:
-    """Trust that goes from 1 straight to its value over a share of the run, where there is one."""
-    if trust == 1 or over == 0:
-        return trust
-    return 1 - (1 - trust) * (epoch / epochs / over).clamp(max=1)
 
 
 def fading(start: float, end: float | None, epoch: Tensor, epochs: Tensor) -> float | Tensor:

@@ -10,7 +10,8 @@ from torch import Tensor
 from concont.core.balance import make_balance
 from concont.core.contrast import contrast_masks, without
 from concont.core.controller import Controller, Verdict
-from concont.core.evidence import fading, falling, find_unlabeled, weigh_classes
+from concont.core.doubt import Doubt
+from concont.core.evidence import fading, find_unlabeled, weigh_classes
 from concont.core.losses import (
     PART_MEANS,
     consistency_loss,
@@ -61,9 +62,7 @@ class ConCont(MethodDefaults):
     part_weight: NonNegative = setting(1.0, only_with=WITH_PART)  # in Eq. 5; the paper's is 1
     partial_soft: bool = False  # hold every partial row against its probabilities inside the set
     weak_rows: Literal["all", "partial"] = "all"  # whose weak view the online network sees
-    # that a set holds the truth; below 1, a class outside keeps what is left: `core.evidence`
-    trust: Trust = setting(1.0, shared=True)
-    trust_falls: Fraction = setting(0.0, shared=True)  # over that share of the run, from 1
+    trust: Trust = setting(1.0, shared=True)  # share of the sets that are believed: `core.doubt`
     # how much more one candidate weighs that has more votes: the exponent of its share of them
     vote_strength: NonNegative = setting(1.0, shared=True)
     vote_strength_end: NonNegative | None = setting(None, shared=True)  # of a run; None: as before
@@ -128,9 +127,18 @@ class ConCont(MethodDefaults):
         balance = make_balance(self.balance, self.threshold, *limits)
         return Controller(balance, self.score_weights)
 
+    @property
+    def doubt(self) -> Doubt:
+        """Whose sets are overruled."""
+        return Doubt(self.trust)
+
     def init_state(self, candidates: Tensor, dim: int) -> State:
         """What the controller remembers, and an empty queue of keys."""
-        return {**self.controller.init_state(*candidates.shape), **empty_queue(self.queue, dim)}
+        return {
+            **self.controller.init_state(*candidates.shape),
+            **self.doubt.init_state(len(candidates)),
+            **empty_queue(self.queue, dim),
+        }
 
     def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
         """Eqs. 1-5 on one batch."""
@@ -141,10 +149,8 @@ class ConCont(MethodDefaults):
 
         guess = logits_weak.detach() if teacher_logits is None else teacher_logits
         probs = guess.softmax(dim=1)
-        strength = fading(self.vote_strength, self.vote_strength_end, batch.epoch, batch.epochs)
-        trust = falling(self.trust, self.trust_falls, batch.epoch, batch.epochs)
-        evidence = weigh_classes(batch.candidates, batch.weights, strength, trust)
-        verdict = self.controller.judge(probs, batch.candidates, state, evidence)  # Eq. 2
+        candidates, evidence = self._believe(batch, state)
+        verdict = self.controller.judge(probs, candidates, state, evidence)  # Eq. 2
         target = self._target(evidence, verdict)
         labels = batch.truth if self.selection == "true" else verdict.label
 
@@ -167,14 +173,19 @@ class ConCont(MethodDefaults):
                 "loss_reg": label_level.detach(),
                 "loss_contrast": repr_level.detach(),
             },
-            metrics=verdict.quality(batch.truth, evidence) | self._overruled(batch, verdict),
-            to_commit={"keys": keys, "label": labels, **verdict.to_commit},
+            metrics=verdict.quality(batch.truth, evidence) | self._count_overruled(batch, evidence),
+            to_commit={
+                **{"keys": keys, "label": labels, **verdict.to_commit},
+                **self._measure_doubt(batch, probs, state),
+            },
         )
 
     def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
         """Move the thresholds (Eqs. 7, 8) and queue the keys."""
         stored = out.to_commit
         self.controller.update(state, batch.index, stored)
+        if self.trust < 1:
+            self.doubt.update(state, batch.index, stored)
         push_(state, stored["keys"], stored["label"], stored["verdict_confident"])
 
     def thresholds(self, state: State) -> Tensor | None:
@@ -186,15 +197,31 @@ class ConCont(MethodDefaults):
     ) -> Verdict | None:
         """The controller's opinion, with votes as strong as at the end of a run."""
         end = self.vote_strength if self.vote_strength_end is None else self.vote_strength_end
-        evidence = weigh_classes(candidates, weights, end, self.trust)
+        evidence = weigh_classes(candidates, weights, end)
         return self.controller.judge(probs, candidates, state, evidence)
 
-    def _overruled(self, batch: Batch, verdict: Verdict) -> dict[str, tuple[Tensor, Tensor]]:
-        """Of the sets, those that the pseudo-label lies outside of; none can be without doubt."""
+    def _believe(self, batch: Batch, state: State) -> tuple[Tensor, Tensor]:
+        """The candidate sets that are believed, and how far each class is spoken for (B, C)."""
+        strength = fading(self.vote_strength, self.vote_strength_end, batch.epoch, batch.epochs)
+        evidence = weigh_classes(batch.candidates, batch.weights, strength)
+        if self.trust == 1:
+            return batch.candidates, evidence
+        done = batch.epoch / batch.epochs
+        overruled = self.doubt.overrule(batch.index, batch.candidates, state, done)[:, None]
+        return batch.candidates | overruled, torch.where(overruled, 1, evidence)
+
+    def _measure_doubt(self, batch: Batch, probs: Tensor, state: State) -> State:
+        """What moves the doubts after the step, where there can be any."""
         if self.trust == 1:
             return {}
-        outside = ~batch.candidates.gather(1, verdict.label[:, None])[:, 0]
-        return {"overruled": (outside.sum(), (~batch.candidates.all(dim=1)).sum())}
+        return self.doubt.measure(batch.index, batch.candidates, probs, state)
+
+    def _count_overruled(self, batch: Batch, evidence: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+        """For the log: of the partial rows, those that are not believed."""
+        if self.trust == 1:
+            return {}
+        partial = ~batch.candidates.all(dim=1)
+        return {"overruled": ((partial & find_unlabeled(evidence)).sum(), partial.sum())}
 
     def _weak_view(self, batch: Batch) -> Tensor:
         """What the online network sees of the weak view: all rows, or those that Eq. 1 needs."""

@@ -5,7 +5,7 @@ from typing import Literal
 
 from concont.core.evidence import weigh_classes
 from concont.core.losses import PART_MEANS, partial_cross_entropy
-from concont.types import Batch, MethodDefaults, Nets, NonNegative, State, StepOut, Trust, setting
+from concont.types import Batch, MethodDefaults, Nets, NonNegative, State, StepOut, setting
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,6 @@ class Partial(MethodDefaults):
 
     name: Literal["partial"] = "partial"
     part_mean: Literal["batch", "partial"] = "batch"  # over which rows the loss is averaged
-    trust: Trust = setting(1.0, shared=True)  # that a set holds the truth: `core.evidence`
     vote_strength: NonNegative = setting(1.0, shared=True)  # exponent of a candidate's votes
 
     views = ("weak",)
@@ -22,7 +21,7 @@ class Partial(MethodDefaults):
     def losses(self, nets: Nets, state: State, batch: Batch) -> StepOut:
         """The mean of Eq. 1 over the batch, or over its partial rows."""
         (features,) = nets.online.features(batch.views["weak"])
-        evidence = weigh_classes(batch.candidates, batch.weights, self.vote_strength, self.trust)
+        evidence = weigh_classes(batch.candidates, batch.weights, self.vote_strength)
         rows = partial_cross_entropy(nets.online.logits(features), evidence)
         loss = PART_MEANS[self.part_mean](rows, evidence)
         return StepOut(total=loss, terms={"loss_part": loss.detach()})

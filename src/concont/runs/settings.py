@@ -42,7 +42,7 @@ PICKLED = (".pth", ".pt", ".bin", ".ckpt", ".pkl", ".tar")
 LATER: dict[str, Plain] = {
     "data": {"noise": 0.0},
     "model": {"stem": "auto", "weights": None, "start": None},
-    "method": {"trust": 1.0, "trust_falls": 0.0, "vote_strength": 1.0, "vote_strength_end": None},
+    "method": {"trust": 1.0, "vote_strength": 1.0, "vote_strength_end": None},
     "optimizer": {"backbone_rate": 1.0},
     "train": {"skip_nonfinite": 0},
 }
