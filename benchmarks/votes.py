@@ -1,7 +1,8 @@
 """Votes as evidence: simulated annotators, and who names the voted images rightly.
 
     python benchmarks/votes.py make digits votes.npz --labeled 0.1 --seed 1
-    concont train --data votes.npz --recipe digits --set data.holdout=0.2 --out run
+    concont train --data votes.npz --recipe digits --set data.holdout=0.2 \
+        --set data.labeled=null --set data.ambiguity=null --out run
     python benchmarks/votes.py measure votes.npz run
 
 Three of five annotators vote on each of the labelled images. Four are right in 80 %, take a class

@@ -181,9 +181,12 @@ def _split_hold_out(data: Dataset, settings: Data) -> tuple[NDArray[np.int64], N
 def _take_or_draw_sets(data: Dataset, settings: Data) -> NDArray[np.bool_]:
     """Every row's set, whether it will be kept or not."""
     if data.candidates is not None:
-        for name, flag in (("ambiguity", "--ambiguity"), ("noise", "data.noise")):
+        for name, flag, none in (("ambiguity", "--ambiguity", "null"), ("noise", "data.noise", 0)):
             if getattr(settings, name):
-                raise UsageError(f"this data has candidate sets of its own; leave {flag} out")
+                raise UsageError(
+                    f"this data has candidate sets of its own; leave {flag} out, or where a recipe "
+                    f"brings it: --set data.{name}={none}"
+                )
         return data.candidates
     stream = frozen_stream(settings.seed, "candidates")
     q = settings.ambiguity or 0.0
