@@ -193,6 +193,10 @@ class MethodDefaults:
         """It has no opinion."""
         return None
 
+    def overruled(self, candidates: "Tensor", state: State) -> "Tensor | None":
+        """It believes every set."""
+        return None
+
 
 class Named(Protocol):
     """What every method has, with a network or without: a frozen dataclass of its settings."""
@@ -282,7 +286,14 @@ class Method(Named, Protocol):
     ) -> Verdict | None:
         """What it holds of rows with these probabilities and candidate sets (N, C), both.
 
-        weights (N, C): of the candidates, where votes were counted. Asked at the end of a run, of a
-        method that has thresholds.
+        weights (N, C): of the candidates, where votes were counted. Asked at the end of a run of
+        all its training rows, of a method that has thresholds.
+        """
+        ...
+
+    def overruled(self, candidates: "Tensor", state: State) -> "Tensor | None":
+        """Which training rows (N,) have a set (N, C) that it does not believe; None: no row has.
+
+        Asked at the end of a run.
         """
         ...

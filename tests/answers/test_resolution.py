@@ -11,6 +11,7 @@ import oracles
 from concont.answers.resolution import choose_labels, resolve
 from concont.data.sources import digits
 from concont.errors import DataError, UsageError
+from concont.methods.concont import ConCont
 from concont.runs.folder import RunFolder
 from concont.training import checkpoint
 
@@ -53,6 +54,15 @@ def test_labels_are_chosen_as_plain_loops_choose_them(seed, overrules):
         outside = sum(p for k, p in enumerate(row) if not own[k])
         assert found.outside[i] == pytest.approx(outside, abs=1e-6)
     assert not found.overruled[:4].any()  # nothing is outside an unlabelled row's set
+
+
+def test_where_the_run_doubted_a_set_the_likeliest_class_is_taken():
+    probs = np.array([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2], [0.3, 0.5, 0.2]], np.float32)
+    sets = np.array([[False, True, True]] * 3)
+    found = choose_labels(probs, sets, doubted=np.array([True, False, True]))
+    assert found.label.tolist() == [0, 1, 1]
+    assert found.overruled.tolist() == [True, False, False]
+    assert found.probability == pytest.approx([0.5, 0.6, 5 / 7])
 
 
 def test_a_set_without_any_mass_still_gives_one_of_its_classes():
@@ -209,3 +219,19 @@ def test_the_head_of_the_review_list_holds_three_times_as_many_wrong_labels(tmp_
     first = found.review <= len(found) // 10
     assert wrong.sum() > 50  # there is something to find
     assert wrong[first].mean() >= 3 * wrong.mean()
+
+
+def test_sets_that_a_run_overruled_are_listed(toy_npz, toy_config, tmp_path, monkeypatch):
+    untrained = {"method": {"trust": 0.5}, "optimizer": {"lr": 1e-6}}
+    run = train(toy_npz, toy_config, tmp_path / "run", **untrained)
+    doubted = torch.zeros(40, dtype=torch.bool)
+    monkeypatch.setattr(ConCont, "overruled", lambda *_: doubted)
+    before = resolve(run)
+    rows = np.arange(40)
+    outside = before.partial & ~before.candidates[rows, before.predicted] & ~before.overruled
+    assert outside.sum() > 2  # where the network contradicts the set and is not certain
+    row = np.flatnonzero(outside)[0]
+    doubted[row] = True
+    found = resolve(run)
+    assert found.label[row] == found.predicted[row] != before.label[row]
+    assert np.flatnonzero(found.overruled != before.overruled).tolist() == [row]

@@ -394,6 +394,25 @@ def test_the_verdict_at_the_end_has_votes_as_strong_as_at_the_end():
     assert method.judge(probs, batch.candidates, state).label.tolist() != verdict.label.tolist()
 
 
+def test_sets_that_are_doubted_at_the_end_bind_the_verdict_no_more():
+    method = ConCont(queue=QUEUE, trust=0.5)
+    batch, state = problem(), filled(method)
+    partial = ~batch.candidates.all(dim=1)
+    rows = len(batch.candidates)
+    state["outside"], state["outside_limit"] = torch.zeros(rows), torch.tensor(0.5)
+    chosen = partial.nonzero()[0, 0]
+    state["outside"][chosen] = 0.9
+    overruled = method.overruled(batch.candidates, state)
+    assert overruled.nonzero()[:, 0].tolist() == [chosen]
+    probs = torch.where(batch.candidates, 0.1, 1.0).double()  # all of it is outside
+    probs[batch.candidates.all(dim=1)] = 1.0
+    probs /= probs.sum(dim=1, keepdim=True)
+    verdict = method.judge(probs, batch.candidates, state)
+    inside = batch.candidates.gather(1, verdict.label[:, None])[:, 0]
+    assert inside.tolist() == (torch.arange(rows) != chosen).tolist()
+    assert replace(method, trust=1.0).overruled(batch.candidates, state) is None
+
+
 def test_true_labels_reach_nothing_but_the_log():
     method, nets = VARIANTS[0], Nets(LinearNet(2), LinearNet(3))
     batch = problem()

@@ -21,7 +21,7 @@ from concont.data.sources import UNKNOWN, Labels
 from concont.errors import UsageError
 from concont.runs.folder import RunFolder
 from concont.training import checkpoint
-from concont.types import Method, Verdict
+from concont.types import Method, State
 
 log = logging.getLogger("concont")
 Floats = NDArray[np.float32]
@@ -43,7 +43,7 @@ class Resolution:
     outside: Floats  # (N,) the mass outside the set; 0 where unlabelled
     score: Floats  # (N,) p-scores
     confident: Booleans | None  # (N,) score above its class's threshold; None: there are none
-    overruled: Booleans  # (N,) the network is sure of a class outside the set
+    overruled: Booleans  # (N,) the label lies outside the set
     disagreement: Floats  # (N,) share of the neighbours that were resolved otherwise
     review: Labels  # (N,) 1 = to be looked at first
     features: Floats  # (N, D) unit rows
@@ -72,10 +72,16 @@ class Choice:
     overruled: Booleans  # (N,)
 
 
-def choose_labels(probs: Floats, candidates: Booleans, overrules: float = OVERRULES) -> Choice:
+def choose_labels(
+    probs: Floats,
+    candidates: Booleans,
+    overrules: float = OVERRULES,
+    doubted: Booleans | None = None,
+) -> Choice:
     """The likeliest candidate of each row, or a class outside its set that is nearly certain.
 
     probs, candidates (N, C). overrules: the probability from which on a class outside is taken.
+    doubted (N,): sets that the run did not believe; there the likeliest class is.
     """
     rows = np.arange(len(probs))
     inside = np.where(candidates, probs, 0)
@@ -84,7 +90,8 @@ def choose_labels(probs: Floats, candidates: Booleans, overrules: float = OVERRU
     with np.errstate(invalid="ignore"):  # a mass that has underflowed to 0: any is as likely
         share = np.where(mass > 0, inside[rows, label] / mass, 1 / candidates.sum(axis=1))
     predicted = probs.argmax(axis=1)
-    overruled = ~candidates[rows, predicted] & (probs[rows, predicted] >= overrules)
+    certain = probs[rows, predicted] >= overrules
+    overruled = ~candidates[rows, predicted] & (certain if doubted is None else certain | doubted)
     return Choice(
         np.where(overruled, predicted, label),
         np.where(overruled, probs[rows, predicted], share).astype(np.float32),
@@ -139,7 +146,9 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
     calibration = calibrate_run(run, problem)
     temperature = 1.0 if calibration is None else calibration.temperature
     probs = softmax(scores / temperature, axis=1)
-    choice, estimate = choose_labels(probs, problem.candidates), None
+    opinion = _ask_run(run, softmax(scores, axis=1), problem)
+    choice = choose_labels(probs, problem.candidates, doubted=opinion.doubted)
+    estimate = None
     if problem.weights is not None:
         estimate = combine(
             problem.weights[problem.partial],
@@ -148,7 +157,6 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
         choice = count_votes_in(choice, problem, estimate)
     unit = to_unit_rows(features)
     neighbours = count_neighbours(unit, choice.label, len(problem.classes))
-    score, confident = _judge(run, softmax(scores, axis=1), problem)
     return Resolution(
         images=problem.names or tuple(map(str, problem.rows.tolist())),
         classes=problem.classes,
@@ -158,8 +166,8 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
         predicted=probs.argmax(axis=1),
         probability=choice.probability,
         outside=choice.outside,
-        score=score,
-        confident=confident,
+        score=opinion.score,
+        confident=opinion.confident,
         overruled=choice.overruled,
         disagreement=1 - neighbours[np.arange(len(probs)), choice.label],
         review=rank_for_review(probs, neighbours, problem.candidates, choice.label),
@@ -198,29 +206,41 @@ def calibrate_run(run: Run, problem: Problem) -> Calibration | None:
     return fit_calibration(scores, problem.test_labels)
 
 
-def _judge(run: Run, probs: Floats, problem: Problem) -> tuple[Floats, Booleans | None]:
-    """The p-score of each row (N,), and whether the run's own controller is confident of it."""
-    candidates = torch.from_numpy(problem.candidates)
-    weights = None if problem.weights is None else scale_weights(problem.weights)
-    verdict = _ask_controller(run, torch.from_numpy(probs), candidates, weights)
-    if verdict is None:
-        score, _ = partial_confidence(torch.from_numpy(probs), candidates)
-        return score.numpy(), None
-    return verdict.score.numpy(), verdict.confident.numpy()
+@dataclass(frozen=True)
+class Opinion:
+    """What a run's method held of its N training rows in the end."""
+
+    score: Floats  # (N,) p-scores
+    confident: Booleans | None = None  # (N,) None: the method has no thresholds
+    doubted: Booleans | None = None  # (N,) whose sets it did not believe; None: it believed all
 
 
-def _ask_controller(
-    run: Run, probs: Tensor, candidates: Tensor, weights: Tensor | None
-) -> Verdict | None:
-    """What the method holds of the rows at the end of its run; None where it has no thresholds."""
+def _ask_run(run: Run, probs: Floats, problem: Problem) -> Opinion:
+    """The method's own opinion of rows with these probabilities; else their plain p-scores."""
+    sets, given = torch.from_numpy(problem.candidates), torch.from_numpy(probs)
+    plain = Opinion(partial_confidence(given, sets)[0].numpy())
     method = run.settings.method
     if not isinstance(method, Method):  # code of the user's own, which a run folder never runs
-        return None
+        return plain
     saved = checkpoint.load(RunFolder(run.path), torch.device("cpu"))
     if saved is None:
         log.warning("%s holds no checkpoint, and so no thresholds", run.path)
+        return plain
+    if method.thresholds(saved["memory"]) is None:
+        return plain
+    weights = None if problem.weights is None else scale_weights(problem.weights)
+    return _ask_method(method, saved["memory"], given, sets, weights) or plain
+
+
+def _ask_method(
+    method: Method, state: State, probs: Tensor, sets: Tensor, weights: Tensor | None
+) -> Opinion | None:
+    verdict = method.judge(probs, sets, state, *(() if weights is None else (weights,)))
+    if verdict is None:
         return None
-    state = saved["memory"]
-    if method.thresholds(state) is None:
-        return None
-    return method.judge(probs, candidates, state, *(() if weights is None else (weights,)))
+    doubted = method.overruled(sets, state)
+    return Opinion(
+        verdict.score.numpy(),
+        verdict.confident.numpy(),
+        None if doubted is None else doubted.numpy(),
+    )

@@ -54,3 +54,11 @@ class Doubt:
 
     def _find_doubted(self, index: Tensor, sets: Tensor, state: State) -> Tensor:
         return ~sets.all(dim=1) & (state["outside"][index] > state["outside_limit"])
+
+
+def believe(sets: Tensor, evidence: Tensor, overruled: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Sets and evidence (B, C), where those that are overruled (B,) say nothing; None: none is."""
+    if overruled is None:
+        return sets, evidence
+    rows = overruled[:, None]
+    return sets | rows, torch.where(rows, 1, evidence)

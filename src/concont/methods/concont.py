@@ -10,7 +10,7 @@ from torch import Tensor
 from concont.core.balance import make_balance
 from concont.core.contrast import contrast_masks, without
 from concont.core.controller import Controller, Verdict
-from concont.core.doubt import Doubt
+from concont.core.doubt import Doubt, believe
 from concont.core.evidence import fading, find_unlabeled, weigh_classes
 from concont.core.losses import (
     PART_MEANS,
@@ -195,10 +195,18 @@ class ConCont(MethodDefaults):
     def judge(
         self, probs: Tensor, candidates: Tensor, state: State, weights: Tensor | None = None
     ) -> Verdict | None:
-        """The controller's opinion, with votes as strong as at the end of a run."""
+        """The controller's opinion, with votes as strong and sets believed as at a run's end."""
         end = self.vote_strength if self.vote_strength_end is None else self.vote_strength_end
         evidence = weigh_classes(candidates, weights, end)
-        return self.controller.judge(probs, candidates, state, evidence)
+        sets, evidence = believe(candidates, evidence, self.overruled(candidates, state))
+        return self.controller.judge(probs, sets, state, evidence)
+
+    def overruled(self, candidates: Tensor, state: State) -> Tensor | None:
+        """Those that are doubted."""
+        if self.trust == 1:
+            return None
+        every = torch.arange(len(candidates), device=candidates.device)
+        return self.doubt.overrule(every, candidates, state, done=torch.ones(()))
 
     def _believe(self, batch: Batch, state: State) -> tuple[Tensor, Tensor]:
         """The candidate sets that are believed, and how far each class is spoken for (B, C)."""
@@ -207,8 +215,8 @@ class ConCont(MethodDefaults):
         if self.trust == 1:
             return batch.candidates, evidence
         done = batch.epoch / batch.epochs
-        overruled = self.doubt.overrule(batch.index, batch.candidates, state, done)[:, None]
-        return batch.candidates | overruled, torch.where(overruled, 1, evidence)
+        overruled = self.doubt.overrule(batch.index, batch.candidates, state, done)
+        return believe(batch.candidates, evidence, overruled)
 
     def _measure_doubt(self, batch: Batch, probs: Tensor, state: State) -> State:
         """What moves the doubts after the step, where there can be any."""
