@@ -4,16 +4,21 @@
     concont train --data votes.npz --recipe digits --set data.holdout=0.2 \
         --set data.labeled=null --set data.ambiguity=null --out run
     python benchmarks/votes.py measure votes.npz run
+    python benchmarks/votes.py digits --seeds 111 112 113 114 115 --out votes-digits.json
 
 Three of five annotators vote on each of the labelled images. Four are right in 80 %, take a class
 for a similar one in 15 % and for any in 5 %; the fifth is right in 40 % and else says anything.
 `measure` compares the resolved labels of the voted images with the votes' majority and with Dawid
 and Skene's estimate (1979), which knows who voted what; and the accuracy on the images held out.
-The true labels stand in `y_train`, which a run uses for measuring alone.
+`digits` does all of it, with votes that weigh and without, a seed after another. The true labels
+stand in `y_train`, which a run uses for measuring alone.
 """
 
 import argparse
 import json
+import logging
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +37,8 @@ ALIKE = {
     "cifar10": ((8, 2), (9, 9), (0, 4), (5, 5), (7, 2), (3, 3), (2, 3), (4, 5), (0, 1), (1, 1)),
     "digits": ((6, 8), (7, 4), (3, 7), (8, 5), (9, 1), (3, 6), (0, 8), (1, 9), (3, 9), (4, 7)),
 }
+STRENGTHS = (1.0, 0.0)
+AS_GIVEN = {"labeled": None, "ambiguity": None}  # the sets of the file, none made
 Ballots = NDArray[np.int64]
 
 
@@ -110,7 +117,14 @@ def measure(ballots: Ballots, run: concont.Run) -> dict[str, Any]:
     skene = dawid_skene(said[voted], classes).argmax(axis=1)
     label, contested = found.label[voted], (votes > 0).sum(axis=1) > 1
     missed = votes[np.arange(len(truth)), truth] == 0
+    settings = run.settings
     return {
+        "vote_strength": getattr(settings.method, "vote_strength", None),
+        "seed": settings.data.seed,
+        "epochs": settings.train.epochs,
+        "recipe": settings.recipe,
+        "settings_hash": run.summary["settings_hash"],
+        "seconds": run.summary["seconds"],
         "voted": int(voted.sum()),
         "majority": float(majority),
         "dawid_skene": float((skene == truth).mean()),
@@ -126,6 +140,26 @@ def measure(ballots: Ballots, run: concont.Run) -> dict[str, Any]:
     }
 
 
+def train_on_digits(seed: int, folder: Path) -> Iterator[dict[str, Any]]:
+    """Runs on votes for a tenth of the digits, with votes that count and without."""
+    file = folder / f"{seed}.npz"
+    make("digits", file, 0.1, seed, None)
+    for strength in STRENGTHS:
+        config = {
+            "recipe": "digits",
+            "data": {"source": str(file), "holdout": 0.2, "seed": seed} | AS_GIVEN,
+            "method": {"vote_strength": strength},
+            "train": {"seed": seed, "device": "cpu", "evaluate_every": 20},
+        }
+        run = concont.train(config, out=folder / f"{seed}-{strength:g}")
+        yield {"data": "digits", **measure(read_ballots(file), run)}
+
+
+def read_ballots(file: Path) -> Ballots:
+    ballots: Ballots = np.load(file.with_suffix(".ballots.npy"))
+    return ballots
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -138,12 +172,23 @@ def main() -> None:
     measurer = verbs.add_parser("measure")
     measurer.add_argument("file", type=Path)
     measurer.add_argument("run", type=Path)
+    trainer = verbs.add_parser("digits")
+    trainer.add_argument("--seeds", nargs="+", type=int, required=True)
+    trainer.add_argument("--out", type=Path, required=True)
     words = parser.parse_args()
+    logging.getLogger("concont").setLevel(logging.ERROR)
     if words.verb == "make":
         make(words.source, words.file, words.labeled, words.seed, words.root)
+    elif words.verb == "measure":
+        print(json.dumps(measure(read_ballots(words.file), concont.load(words.run))), flush=True)
     else:
-        ballots = np.load(words.file.with_suffix(".ballots.npy"))
-        print(json.dumps(measure(ballots, concont.load(words.run)), indent=1))
+        found = []
+        with tempfile.TemporaryDirectory() as folder:
+            for seed in words.seeds:
+                for result in train_on_digits(seed, Path(folder)):
+                    found.append(result)
+                    print(json.dumps(result), flush=True)
+        words.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
