@@ -135,7 +135,9 @@ def measure(ballots: Ballots, run: concont.Run) -> dict[str, Any]:
             "resolved": float((label == truth)[contested].mean()),
         },
         "sets_that_miss_the_truth": float(missed.mean()),
-        "auc_of_outside_mass": float(roc_auc_score(missed, found.outside[voted])),
+        "auc_of_outside_mass": (
+            float(roc_auc_score(missed, found.outside[voted])) if missed.any() else None
+        ),
         "held_out": run.summary["accuracy_last"],
     }
 
