@@ -399,7 +399,8 @@ def test_sets_that_are_doubted_at_the_end_bind_the_verdict_no_more():
     batch, state = problem(), filled(method)
     partial = ~batch.candidates.all(dim=1)
     rows = len(batch.candidates)
-    state["outside"], state["outside_limit"] = torch.zeros(rows), torch.tensor(0.5)
+    state["outside"] = torch.zeros(rows)
+    state["outside_limit"] = torch.full_like(state["outside_limit"], 0.5)
     chosen = partial.nonzero()[0, 0]
     state["outside"][chosen] = 0.9
     overruled = method.overruled(batch.candidates, state)

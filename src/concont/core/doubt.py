@@ -16,44 +16,55 @@ LEAST = 0.02  # mass outside a set up to which it is never doubted
 
 @dataclass(frozen=True)
 class Doubt:
-    """Overrules the sets that the network contradicts most, as many as trust leaves.
+    """Overrules the sets that the network contradicts most, as many of each class as trust leaves.
 
     A row's mass outside its set, 1 - sum_j y_j f_j, is averaged over its visits. Its set is doubted
-    while that is above a limit, which after every step moves to where a share of 1 - trust of the
-    partial rows is doubted. From `BEGINS` on a doubted set is overruled: the row learns like one
-    without a label, and is judged anew at its next visit.
+    while that is above the limit of its class, the likeliest of its candidates, at the last visit.
+    After every step the limits move to where a share of 1 - trust of the sets of each class is
+    doubted: with one limit for all, a class that the network mistakes for another would lose its
+    sets, and with them all that could teach it. From `BEGINS` on a doubted set is overruled: the
+    row learns like one without a label, and is judged anew at its next visit.
     """
 
     trust: float  # share of the sets that are believed; 1: all of them
 
-    def init_state(self, rows: int) -> State:
+    def init_state(self, rows: int, classes: int) -> State:
         """Nothing is known of any row, and nothing is doubted."""
         if self.trust == 1:
             return {}
-        return {"outside": torch.zeros(rows), "outside_limit": torch.ones(())}
+        return {
+            "outside": torch.zeros(rows),
+            "inside_label": torch.zeros(rows, dtype=torch.int64),
+            "outside_limit": torch.ones(classes),
+        }
 
     def overrule(self, index: Tensor, sets: Tensor, state: State, done: Tensor) -> Tensor:
         """Which rows `index` (B,) with sets (B, C) are not believed; done: share of the run."""
         return self._find_doubted(index, sets, state) & (done >= BEGINS)
 
     def measure(self, index: Tensor, sets: Tensor, probs: Tensor, state: State) -> State:
-        """What `update` wants to see again, from probabilities (B, C): mass outside, and doubts."""
-        partial = ~sets.all(dim=1)
-        doubted = self._find_doubted(index, sets, state).sum() / partial.sum().clamp(min=1)
+        """What `update` wants to see again, from probabilities (B, C)."""
+        inside = probs * sets
+        partial, doubted = ~sets.all(dim=1), self._find_doubted(index, sets, state)
+        # By how much more of a class are doubted than should be, in shares of the average class.
+        excess = (doubted.to(probs) - (1 - self.trust)) * partial
+        of_class = torch.zeros_like(probs[0]).index_add_(0, state["inside_label"][index], excess)
         return {
-            "outside": 1 - (probs * sets).sum(dim=1),
-            "doubted": torch.where(partial.any(), doubted, 1 - self.trust),
+            "outside": 1 - inside.sum(dim=1),
+            "inside_label": torch.where(sets, probs, -1).argmax(dim=1),
+            "excess": of_class * sets.shape[1] / partial.sum().clamp(min=1),
         }
 
     def update(self, state: State, index: Tensor, memory: Mapping[str, Tensor]) -> None:
         """Take in a step on the rows `index` (B,), in place."""
-        table, limit = state["outside"], state["outside_limit"]
+        table, limits = state["outside"], state["outside_limit"]
         table.index_copy_(0, index, table[index].lerp(memory["outside"].to(table), 1 - MEMORY))
-        excess = memory["doubted"].to(limit) - (1 - self.trust)
-        limit.mul_((PACE * excess).exp()).clamp_(LEAST, 1)
+        state["inside_label"].index_copy_(0, index, memory["inside_label"])
+        limits.mul_((PACE * memory["excess"].to(limits)).exp()).clamp_(LEAST, 1)
 
     def _find_doubted(self, index: Tensor, sets: Tensor, state: State) -> Tensor:
-        return ~sets.all(dim=1) & (state["outside"][index] > state["outside_limit"])
+        limits = state["outside_limit"][state["inside_label"][index]]
+        return ~sets.all(dim=1) & (state["outside"][index] > limits)
 
 
 def believe(sets: Tensor, evidence: Tensor, overruled: Tensor | None) -> tuple[Tensor, Tensor]:

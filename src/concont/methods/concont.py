@@ -136,7 +136,7 @@ class ConCont(MethodDefaults):
         """What the controller remembers, and an empty queue of keys."""
         return {
             **self.controller.init_state(*candidates.shape),
-            **self.doubt.init_state(len(candidates)),
+            **self.doubt.init_state(*candidates.shape),
             **empty_queue(self.queue, dim),
         }
 
