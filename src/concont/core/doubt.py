@@ -8,10 +8,10 @@ from torch import Tensor
 
 from concont.types import State
 
-BEGINS = 0.2  # of the run: before, the network knows too little to contradict anybody
+BEGINS = 0.4  # of the run: before, the network knows too little to contradict anybody
 MEMORY = 0.8  # of a row's mass outside its set, a visit
 PACE = 0.1  # of the limit, a step
-LEAST = 0.5  # mass outside a set up to which it is never doubted
+LEAST = 0.5  # mass outside up to which a set is never doubted: what it holds is likelier
 
 
 @dataclass(frozen=True)
