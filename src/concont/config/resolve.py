@@ -40,13 +40,13 @@ from concont.config.yaml_text import DEEPEST, read_yaml, read_yaml_file
 from concont.data.own_data import OwnData, measure_data
 from concont.errors import UsageError
 from concont.nets.weights import identify_weights
+from concont.runs.model_settings import Model
 from concont.runs.settings import (
     DATA_PATHS,
     NAMED_SOURCES,
     NOT_RUN,
     Data,
     MethodSource,
-    Model,
     Optimizer,
     Settings,
     Train,

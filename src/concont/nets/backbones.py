@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import nn
 
-from concont.runs.settings import Model
+from concont.runs.model_settings import Model
 
 Shape = tuple[int, int, int]  # (channels, H, W)
 WHOLE_UP_TO, HALF_UP_TO = 48, 96  # pixels of the shorter side

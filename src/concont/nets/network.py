@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from concont.errors import UsageError
 from concont.nets.backbones import BACKBONES, Shape
 from concont.rng import SEEDING, derive
-from concont.runs.settings import Model
+from concont.runs.model_settings import Model
 from concont.types import Nets
 
 Moments = tuple[Tensor, Tensor]  # mean and standard deviation of each channel
