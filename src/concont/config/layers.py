@@ -143,7 +143,7 @@ def _look_up(content: Plain, path: tuple[str, ...]) -> Any:
 
 def _same(value: Any, other: Any) -> bool:
     """Whether they are equal, YAML's lists taken for tuples."""
-    return (tuple(value) if isinstance(value, list) else value) == other
+    return bool((tuple(value) if isinstance(value, list) else value) == other)
 
 
 def _refuse_unused(layers: Sequence[Layer], section: str, name: str, kind: type) -> None:

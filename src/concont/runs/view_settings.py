@@ -32,8 +32,8 @@ Jitter = tuple[NonNegative, NonNegative, NonNegative, NonNegative]
 class View:
     """One kind of random view.
 
-    Of an image: a crop, colours, operations of RandAugment or a policy, a hole. Of a row of features:
-    noise, and features that are masked.
+    Of an image: a crop, colours, operations of RandAugment or a policy, a hole. Of a row of
+    features: noise, and features that are masked.
     """
 
     crop: Span = (1.0, 1.0)  # area kept by the random resized crop
