@@ -206,7 +206,7 @@ def test_a_length_in_minutes_and_a_start_from_another_run(tmp_path, npz):
 
 @pytest.mark.slow
 def test_a_killed_run_resumes_bit_for_bit(tmp_path, npz):
-    words = ["train", "--data", npz, "--labeled=0.5", "--ambiguity=0.3", "--epochs=40"]
+    words = ["train", "--data", npz, "--labeled=0.5", "--ambiguity=0.3", "--epochs=15"]
     words += ["--set=model.width=16", "--set=train.batch_size=32", "--set=train.checkpoint_every=0"]
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     assert command(*words, "--out", whole).returncode == 0
