@@ -84,7 +84,8 @@ def measure_speed():
         np.savez(path, **arrays)
         words = ["train", "--data", path, "--labeled", "0.1", "--ambiguity", "0.3", "--out", out]
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        subprocess.run([sys.executable, "-m", "concont", *words, "--device", "cpu"], check=True)
+        command = [sys.executable, "-m", "concont", *words, "--device", "cpu"]
+        subprocess.run(command, check=True, stdout=sys.stderr)  # the record is what is printed
         wall = time.perf_counter() - began
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         run = concont.load(out, device="cpu")
@@ -122,6 +123,7 @@ def main():
     options = parser.parse_args()
     found = compare(options.files, options.seeds) if options.what == "compare" else measure_speed()
     environment = describe_environment(torch.device("cpu"))
+    environment["command"] = [Path(word).name for word in sys.argv]
     print(json.dumps({**found, "environment": environment}, indent=1))
 
 
