@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -13,9 +12,8 @@ NAMES = np.array(["ant", "bee", "cat"])
 TRUTH = np.arange(60) % 3
 X = np.random.RandomState(0).randn(60, 4)
 X[np.arange(60), TRUTH] += 5
-MATRIX = (
-    np.eye(3, dtype=int)[TRUTH] | np.eye(3, dtype=int)[np.random.RandomState(1).permutation(TRUTH)]
-)
+OTHER = np.random.RandomState(1).permutation(TRUTH)
+MATRIX = np.eye(3, dtype=int)[TRUTH] | np.eye(3, dtype=int)[OTHER]
 MATRIX[::10] = 1  # unlabelled
 SETS = as_sets([set(NAMES[row.astype(bool)]) for row in MATRIX])
 TEXTS = np.array(["|".join(sorted(each)) if each else "" for each in SETS])
@@ -23,7 +21,6 @@ FORMS = {
     "sets": SETS,
     "texts": TEXTS,
     "a matrix": MATRIX,
-    "a sparse matrix": sparse.csr_matrix(MATRIX),
     "labels": NAMES[TRUTH],
 }
 CLASSIFIERS = {

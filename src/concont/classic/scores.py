@@ -1,4 +1,4 @@
-"""How good a classifier is where true labels are known, and where candidate sets are all there is."""
+"""How good a classifier is, by true labels or by the candidate sets that are all there is."""
 
 from typing import Any
 
@@ -35,8 +35,8 @@ class SetScoreMixin(ClassifierMixin):  # type: ignore[misc]
         --------
         concont.set_score : The probability on the set, which tells more where sets are large.
         """
-        label = np.asarray(self.predict(X))  # type: ignore[attr-defined]
-        known = encode_targets(y, self.classes_)  # type: ignore[attr-defined]
+        label = np.asarray(self.predict(X))
+        known = encode_targets(y, self.classes_)
         check_consistent_length(label, known.sets, sample_weight)
         places = {each: k for k, each in enumerate(known.classes.tolist())}
         column = np.array([places[each] for each in label.tolist()])

@@ -25,8 +25,8 @@ def read_targets(y: Any, name: str = "y") -> Targets:
     """Candidate sets out of any of these, all with a row an input; `name` is what an error calls y.
 
     A list of sets of class names; a matrix of 0 and 1, dense, sparse or a DataFrame whose columns
-    are the classes; a column of texts such as `cat|dog`; plain labels, each a set of one. None, NaN,
-    an empty text and a set of all classes are an unlabelled row.
+    are the classes; a column of texts such as `cat|dog`; plain labels, each a set of one. None,
+    NaN, an empty text and a set of all classes are an unlabelled row.
     """
     refuse_masks(y)
     matrix = _read_matrix(y, name)
