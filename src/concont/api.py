@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+import torch
 from torch import Tensor, nn
 
 from concont.config.resolve import resolve
@@ -20,6 +21,7 @@ from concont.images.files import Fit
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Data, Settings
 from concont.runs.summary import Summary
+from concont.training.evaluate import score_sets
 from concont.training.predictor import Predictor, check_inputs_fit
 from concont.training.trainers import read_run_settings, trainer_of
 
@@ -72,6 +74,9 @@ class Run:
     ) -> dict[str, Any]:
         """Figures of `training.quality`: on the run's own test images, or on others.
 
+        Where sets alone are known of the images that the run held out, `probability_on_sets` and
+        `share_in_sets` instead.
+
         images: a data source, whose test set is taken (of a table without one, all rows that have a
         label), or images (or rows of features), whose true labels (M,) then go with them. folder:
         where a table's images lie.
@@ -79,6 +84,8 @@ class Run:
         if images is None or isinstance(images, str | Path):
             if labels is not None:
                 raise UsageError("labels go with images of your own; a data source has its labels")
+            if images is None and self.summary.evaluated_on == "sets":
+                return self._evaluate_on_sets()
             inputs, truth, on = self._read_test_set(images, folder)
         else:
             inputs, on = check_inputs_fit(images, self.predictor.shape, "evaluate"), "given"
@@ -100,15 +107,31 @@ class Run:
         RunFolder(self.path).refuse_other_data(problem.digest, there.source)
         return problem
 
+    def _evaluate_on_sets(self) -> dict[str, Any]:
+        """What can be told of the images that were held out with their candidate sets."""
+        problem = self._read_own_problem()
+        held, sets = np.asarray(problem.test_images), problem.test_candidates
+        assert sets is not None
+        chances = self.gives_probabilities
+        one_hot = np.eye(len(self.classes))
+        probs = self.predict_proba(held) if chances else one_hot[self.predict(held)]
+        figures: dict[str, Any] = score_sets(torch.from_numpy(probs), torch.from_numpy(sets))
+        if not chances:
+            figures["probability_on_sets"] = None
+        return {"on": "sets", "n": len(held), **figures}
+
+    def _read_own_problem(self) -> Problem:
+        if not self.settings.data.source:
+            raise UsageError("the run learned from arrays; give some: evaluate(images, labels)")
+        return self.read_problem()
+
     def _read_test_set(
         self, source: str | Path | None, folder: str | Path | None = None
     ) -> tuple[sources.Inputs | None, sources.Labels | None, str | None]:
         """The test images of a source, their labels, and what they are; None: as in training."""
         own = self.settings.data
-        if source is None and not own.source:
-            raise UsageError("the run learned from arrays; give some: evaluate(images, labels)")
         if source is None:
-            problem = self.read_problem()
+            problem = self._read_own_problem()
             held = problem.test_images
             inputs = None if held is None else np.asarray(held)
             return inputs, problem.test_labels, problem.evaluated_on

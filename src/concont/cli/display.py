@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from concont.training.loop import Progress
 
 
-SHARES = ("confident", "accuracy")
+SHARES = ("confident", "accuracy", "probability_on_sets", "share_in_sets")
 LEFT_OUT = (  # of what every line has, which is enough to write to a file
     *("epoch", "step", "seconds", "images_per_s"),
     *("pseudo_accuracy", "pseudo_accuracy_partial", "pseudo_accuracy_unlabeled"),

@@ -39,6 +39,12 @@ def evaluate(
 def _print_figures(figures: dict[str, Any]) -> None:
     from concont.cli.display import percent
 
+    if figures["on"] == "sets":
+        print_line(
+            f"{percent(figures['share_in_sets'])} of the labels of {figures['n']} held-out images "
+            f"lie in their sets, {percent(figures['probability_on_sets'])} of the probability"
+        )
+        return
     print_line(
         f"accuracy {percent(figures['accuracy'])} on {figures['n']} {figures['on']} images, "
         f"calibration error {percent(figures['calibration_error'])}"

@@ -127,9 +127,20 @@ def _execute(run: "PreparedRun") -> None:
 def _result(summary: "Summary") -> str:
     from concont.cli.display import percent
 
+    if summary.share_in_sets is not None:
+        return f"{_describe_on_sets(summary)}, {summary.seconds:.0f} s"
     if summary.accuracy_last is None:
         return f"trained for {summary.seconds:.0f} s; there is no test set to measure on"
     found = f"{summary.evaluated_on} accuracy {percent(summary.accuracy_last)}"
     if summary.epochs is not None:
         found += f" at the last epoch, {percent(summary.accuracy_best)} at the best"
     return f"{found}, {summary.seconds:.0f} s"
+
+
+def _describe_on_sets(summary: "Summary") -> str:
+    from concont.cli.display import percent
+
+    found = f"{percent(summary.share_in_sets)} of the labels lie in their held-out sets"
+    if summary.probability_on_sets is None:
+        return found
+    return f"{found}, {percent(summary.probability_on_sets)} of the probability"
