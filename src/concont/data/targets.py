@@ -40,8 +40,9 @@ def read_targets(y: Any, name: str = "y") -> Targets:
     rows = _split_rows(column, name)
     classes = _sort_names({each for row in rows if row for each in row}, name)
     sets, missing = _fill(rows, classes), np.array([row is None for row in rows], dtype=bool)
-    full = sets.all(axis=1) if len(classes) > 1 else missing
-    return Targets(classes, sets, missing | full)
+    if len(classes) > 1:
+        missing |= sets.all(axis=1)
+    return Targets(classes, sets, missing)
 
 
 def as_sets(y: Any) -> list[frozenset[Any] | None]:

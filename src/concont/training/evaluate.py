@@ -72,12 +72,13 @@ def accuracy(network: nn.Module, test: TestSet) -> tuple[float, float | None]:
 
     The second says how well labels are picked out of sets that the network never learned from.
     """
-    probs = predict_proba(network, test.images)
+    probs, labels = predict_proba(network, test.images), test.labels
+    assert labels is not None
     sets = [None] if test.candidates is None else [None, test.candidates]
     shares = []
     for inside in sets:
         seen = probs if inside is None else probs.masked_fill(~inside, -1.0)
-        shares.append((seen.argmax(dim=1) == test.labels).double().mean().item())
+        shares.append((seen.argmax(dim=1) == labels).double().mean().item())
     return shares[0], shares[1] if len(shares) > 1 else None
 
 
