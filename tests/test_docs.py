@@ -14,7 +14,8 @@ import pytest
 import concont
 from concont.config.registry import load_registered, registered_names
 from concont.config.resolve import check
-from concont.runs.settings import Data, Model, Optimizer, Train
+from concont.runs.model_settings import Model
+from concont.runs.settings import Data, Optimizer, Train
 from concont.runs.view_settings import View
 from processes import ENVIRONMENT, fresh
 

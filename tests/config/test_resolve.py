@@ -9,7 +9,8 @@ from concont.config.resolve import check, parse_assignments, read_settings, reso
 from concont.errors import UsageError
 from concont.methods.concont import ConCont
 from concont.methods.partial import Partial
-from concont.runs.settings import Model, Optimizer
+from concont.runs.model_settings import Model
+from concont.runs.settings import Optimizer
 from concont.runs.view_settings import STRONG_VARIANTS, Views
 
 

@@ -11,7 +11,7 @@ from concont.config.recipe_files import recipe_names
 from concont.config.resolve import check
 from concont.methods import load_method, method_names
 from concont.nets.network import build
-from concont.runs.settings import Model
+from concont.runs.model_settings import Model
 from concont.types import Method, Nets
 from toys import EVERY, B, C, D, LinearNet, N, all_sets, double, row_tables, small_queue, visit
 

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from concont.nets.backbones import BACKBONES, choose_stem, resnet18, small
-from concont.runs.settings import NETWORKS, Model
+from concont.runs.model_settings import NETWORKS, OF_IMAGES, Model
 
 
 @pytest.mark.parametrize(("channels", "size"), [(1, 8), (3, 32), (3, 64), (3, 112)])
@@ -29,7 +29,7 @@ def test_the_stem_follows_the_shorter_side_unless_it_is_chosen(side):
     assert choose_stem(Model(stem="half"), (3, side, side)) == "half"
 
 
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", OF_IMAGES)
 @pytest.mark.parametrize(("stem", "part"), [("whole", 1), ("half", 2), ("quarter", 4)])
 def test_a_stem_keeps_its_part_of_the_side(name, stem, part):
     body, maps = BACKBONES[name]((3, 32, 32), Model(name, stem, width=4)), []
@@ -43,7 +43,7 @@ def test_the_settings_reach_the_backbone():
     shape = (1, 8, 8)
     he, own = (resnet18(shape, Model(init=i)).layer4[1].conv2.weight for i in ("he", "torch"))
     assert he.std() > 2 * own.std()
-    assert set(BACKBONES) == set(NETWORKS) == {"resnet18", "narrow-resnet18", "small"}
+    assert set(BACKBONES) == set(NETWORKS) == {"resnet18", "narrow-resnet18", "small", "mlp"}
 
 
 def test_a_narrow_resnet_is_the_same_but_for_its_channels():

@@ -6,7 +6,7 @@ from torch import nn
 
 from concont.errors import UsageError
 from concont.nets.network import build, with_key
-from concont.runs.settings import Model
+from concont.runs.model_settings import Model
 
 MOMENTS = torch.tensor([0.5]), torch.tensor([0.25])
 TINY = Model(name="small", width=4, hidden=8, embedding=6)

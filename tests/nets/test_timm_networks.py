@@ -13,7 +13,7 @@ from concont.nets.timm_networks import (
     pretrained_moments,
     refuse_unknown_model,
 )
-from concont.runs.settings import Model
+from concont.runs.model_settings import Model
 
 timm = pytest.importorskip("timm")
 MOMENTS = torch.tensor([0.5]), torch.tensor([0.25])

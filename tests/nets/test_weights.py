@@ -12,7 +12,7 @@ from concont.nets.weights import (
     refuse_changed_weights,
     refuse_other_names,
 )
-from concont.runs.settings import Model
+from concont.runs.model_settings import Model
 
 NAME = "timm:test_resnet"
 

@@ -5,7 +5,8 @@ import pytest
 
 from concont.methods.concont import ConCont
 from concont.methods.partial import Partial
-from concont.runs.settings import DATA_PATHS, HOW_READ, Data, Model, Optimizer, Settings, Train
+from concont.runs.model_settings import Model
+from concont.runs.settings import DATA_PATHS, HOW_READ, Data, Optimizer, Settings, Train
 from concont.runs.view_settings import (
     View,
     Views,

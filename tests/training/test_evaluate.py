@@ -6,7 +6,8 @@ from torch import nn
 from concont.data.problem import make_problem
 from concont.data.sources import from_arrays
 from concont.nets.network import build
-from concont.runs.settings import Data, Model
+from concont.runs.model_settings import Model
+from concont.runs.settings import Data
 from concont.training.evaluate import (
     AT_ONCE,
     TestSet,

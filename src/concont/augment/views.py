@@ -44,6 +44,12 @@ class ViewRenderer:
         self.warp, self.recolour = wrap(_warp), wrap(_recolour)
         self.apply_pointwise, self.cut_hole = wrap(_apply_pointwise), wrap(_cut_hole)
 
+    def draw(
+        self, views: Views, names: tuple[str, ...], rows: int, generator: torch.Generator
+    ) -> dict[str, Tensor]:
+        """The uniform numbers of each named view: see `draw_uniforms`."""
+        return draw_uniforms(views, names, rows, generator)
+
     def render_one(self, images: Tensor, view: View, flip: bool, uniforms: Tensor) -> Tensor:
         """One view (B, channels, H, W) of images, from uniforms (B, count_uniforms)."""
         if view.pad_in_pixels(min(images.shape[2:])) >= min(images.shape[2:]):
@@ -76,7 +82,7 @@ class ViewRenderer:
         """
         names_by_kind: dict[str, list[str]] = {}
         for name in uniforms:
-            names_by_kind.setdefault(_kind_of(name), []).append(name)
+            names_by_kind.setdefault(kind_of(name), []).append(name)
         rendered: dict[str, Tensor] = {}
         for kind, names in names_by_kind.items():
             copies = images.repeat((len(names), 1, 1, 1))
@@ -87,11 +93,15 @@ class ViewRenderer:
 
 
 def draw_uniforms(
-    views: Views, names: tuple[str, ...], rows: int, generator: torch.Generator
+    views: Views,
+    names: tuple[str, ...],
+    rows: int,
+    generator: torch.Generator,
+    count: Callable[[View], int] = count_uniforms,
 ) -> dict[str, Tensor]:
-    """The uniform numbers (B, count_uniforms) of each named view, for a batch of `rows` images."""
+    """The uniform numbers (B, count) of each named view, for a batch of `rows` images."""
     device = generator.device
-    sizes = {name: (rows, count_uniforms(getattr(views, _kind_of(name)))) for name in names}
+    sizes = {name: (rows, count(getattr(views, kind_of(name)))) for name in names}
     return {name: torch.rand(s, generator=generator, device=device) for name, s in sizes.items()}
 
 
@@ -100,7 +110,8 @@ def render_views(images: Tensor, views: Views, uniforms: Mapping[str, Tensor]) -
     return ViewRenderer().render(images, views, uniforms)
 
 
-def _kind_of(view_name: str) -> str:
+def kind_of(view_name: str) -> str:
+    """`weak` or `strong`, of which a number after the name is a further draw."""
     return view_name.rstrip("0123456789")
 
 

@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from concont.runs.settings import DATA_PATHS, NO_EFFECT_ON_RESULT, Settings, code_name
+from concont.runs.settings import (
+    DATA_PATHS,
+    NO_EFFECT_ON_RESULT,
+    Settings,
+    code_name,
+    forget,
+)
 from concont.types import Plain
 
 # Where things lie on a user's machine, and what changes no result, is told to nobody else. What was
@@ -33,8 +39,8 @@ def flatten_settings(settings: Settings) -> Plain:
 def list_told(settings: Settings) -> Plain:
     """Those of them that have an effect on the run, and say nothing of the machine."""
     plain = settings.as_dict()
-    for section, name in settings.list_unused():
-        plain[section].pop(name, None)
+    for path in settings.list_unused():
+        forget(plain, path)
     plain = {name: plain[name] for name in settings.method.sections}
     return drop_untold(flatten(plain))
 

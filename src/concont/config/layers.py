@@ -1,15 +1,19 @@
 """Settings laid one over the other: recipes, what a method brings to them, a row, flags."""
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import reduce
+from operator import getitem
 from typing import Any
 
 from concont.config.recipe_files import Recipe
 from concont.config.registry import same_method
 from concont.config.validate import drop_retired, get_section
 from concont.errors import UsageError
-from concont.runs.view_settings import NAMED_VIEWS
+from concont.runs.model_settings import OF_FEATURES, Model
+from concont.runs.settings import forget
+from concont.runs.view_settings import NAMED_VIEWS, Views, list_idle
 from concont.types import Plain, find_unused
 
 USUAL_METHOD = "concont"
@@ -90,6 +94,7 @@ def merge_layers(layers: Sequence[Layer], kinds: Mapping[str, type]) -> Plain:
         for name in find_unused(kind, values):
             if values.get(name, defaults[name]) != defaults[name]:
                 _refuse_unused(layers, section, name, kind)
+    _refuse_idle_views(layers, merged)
     return drop_unused(merged, kinds)
 
 
@@ -100,7 +105,45 @@ def drop_unused(plain: Mapping[str, Any], kinds: Mapping[str, type]) -> Plain:
         values = get_section(plain, section)
         unused = find_unused(kind, values)
         kept[section] = {key: value for key, value in values.items() if key not in unused}
+    kept["views"] = copy.deepcopy(dict(get_section(plain, "views")))
+    for path in list_idle(_learns_of_features(plain)):
+        forget(kept, ("views", *path))
     return kept
+
+
+def _learns_of_features(plain: Mapping[str, Any]) -> bool:
+    return get_section(plain, "model").get("name") == OF_FEATURES
+
+
+def _refuse_idle_views(layers: Sequence[Layer], merged: Plain) -> None:
+    """Refuse what was said of views for another kind of input than the network's.
+
+    As with other settings, what a recipe says goes without a word where a later layer chooses
+    another network.
+    """
+    usual = asdict(Views())
+    for path in list_idle(_learns_of_features(merged)):
+        said = [n for n, layer in enumerate(layers) if _look_up(layer.content, path) is not None]
+        if not said or _same(_look_up(merged, path), reduce(getitem, path, usual)):
+            continue
+        then = _merge_all(layers[: said[-1] + 1])
+        if "views" in layers[said[-1]].borrowed or path not in list_idle(_learns_of_features(then)):
+            continue
+        name = get_section(then, "model").get("name", Model.name)
+        raise UsageError(f"views.{'.'.join(path)} has no effect with model.name {name}")
+
+
+def _look_up(content: Plain, path: tuple[str, ...]) -> Any:
+    """A setting of the views as a layer has it; None where it says nothing of it."""
+    found: Any = get_section(content, "views")
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def _same(value: Any, other: Any) -> bool:
+    """Whether they are equal, YAML's lists taken for tuples."""
+    return bool((tuple(value) if isinstance(value, list) else value) == other)
 
 
 def _refuse_unused(layers: Sequence[Layer], section: str, name: str, kind: type) -> None:

@@ -6,14 +6,16 @@ from typing import Any
 from concont.data.own_data import OwnData
 from concont.types import Plain
 
-STEPS = {"own": 10_000, "own-cpu": 2_000}  # of a run, about
+STEPS = {"own": 10_000, "own-cpu": 2_000, "features": 2_000}  # of a run, about
 LARGE = 96  # pixels: the side above which a GPU of common size holds a quarter of the batch
 MOST_EPOCHS = 2_000
 EVALUATIONS = 20  # over a run, about: points of its curves
 
 
-def choose_recipe(device: str) -> str:
-    """The recipe for a kind of device, `cpu` or `cuda`."""
+def choose_recipe(data: OwnData, device: str) -> str:
+    """The recipe for data on a kind of device, `cpu` or `cuda`."""
+    if data.of_features:
+        return "features"
     return "own" if device == "cuda" else "own-cpu"
 
 

@@ -40,13 +40,13 @@ from concont.config.yaml_text import DEEPEST, read_yaml, read_yaml_file
 from concont.data.own_data import OwnData, measure_data
 from concont.errors import UsageError
 from concont.nets.weights import identify_weights
+from concont.runs.model_settings import Model
 from concont.runs.settings import (
     DATA_PATHS,
     NAMED_SOURCES,
     NOT_RUN,
     Data,
     MethodSource,
-    Model,
     Optimizer,
     Settings,
     Train,
@@ -107,7 +107,7 @@ def resolve(
     known = source if source in NAMED_SOURCES and source in recipe_names() else None
     if own is None and known is None and source:
         own = _look_at(asked)
-    usual = known or ("default" if own is None else _recipe_for(asked))
+    usual = known or ("default" if own is None else _recipe_for(asked, own))
     name, rows = _split_rows(recipe, usual)
     recipes, row = read_recipe(name), _merge_rows(rows)
     chosen = last_method([*(each.content for each in recipes), row, asked])
@@ -146,12 +146,12 @@ def _add_what_data_decides(layers: list[Layer], recipes: Sequence[Recipe], own: 
     layers.insert(place, Layer(complete_recipe(names, own, usual, said)))
 
 
-def _recipe_for(asked: Mapping[str, Any]) -> str:
+def _recipe_for(asked: Mapping[str, Any], own: OwnData) -> str:
     """The recipe for data of one's own on the device of these settings."""
     from concont.device import choose_device
 
     device = check_section("train", Train, get_section(asked, "train")).device
-    return choose_recipe(choose_device(device).type)
+    return choose_recipe(own, choose_device(device).type)
 
 
 def check(plain: Mapping[str, Any], code: str | None = None) -> Settings:

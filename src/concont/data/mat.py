@@ -56,6 +56,17 @@ def read_mat(path: Path) -> dict[str, NDArray[Any]]:
     return arrays
 
 
+def read_mat_shape(path: Path) -> tuple[int, ...]:
+    """The shape (N, D) of the features in a file, by its header; a DataError where it has none."""
+    from scipy.io import whosmat
+
+    try:
+        found: dict[str, tuple[int, ...]] = {name: shape for name, shape, _ in whosmat(path)}
+        return found["data"]
+    except Exception as error:  # a damaged MATLAB file fails in many ways
+        raise DataError(f"{path}: no MATLAB file with features ({printable(error)})") from None
+
+
 def load_matlab(path: Path, names: Collection[str]) -> dict[str, Any]:
     """The numbers of these names in a MATLAB file, as far as they are there.
 

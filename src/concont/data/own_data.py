@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from concont.data import sources
 from concont.data.mapped_arrays import DAMAGE, read_shape
+from concont.data.mat import read_mat_shape
 from concont.data.sources import UNKNOWN, Dataset, Images, Labels, digest
 from concont.errors import ConcontError, DataError, UsageError
 from concont.images.cache import load_images
@@ -35,6 +36,11 @@ class OwnData:
     rows: int
     shape: tuple[int, ...]  # (H, W, channels), or (D,) of features
     from_files: bool = False  # images that are made the size that is asked for
+
+    @property
+    def of_features(self) -> bool:
+        """Whether a row is one of features, and no image."""
+        return len(self.shape) == 1
 
 
 def holds_image_files(source: str) -> bool:
@@ -63,13 +69,18 @@ def measure_data(data: Data) -> OwnData | None:
         table = open_table(data)
         size = data.image_size or choose_size(table)
         return OwnData(int((~table.is_test).sum()), (size, size, CHANNELS), from_files=True)
-    if not data.source.endswith(".npz"):
-        return None
     try:
-        shape = read_shape(Path(data.source), "x_train")
-    except (KeyError, DataError, *DAMAGE):
+        shape = _read_shape(Path(data.source))
+    except (KeyError, ConcontError, *DAMAGE):
         return None
     return OwnData(shape[0], tuple(shape[1:])) if len(shape) > 1 else None
+
+
+def _read_shape(path: Path) -> tuple[int, ...]:
+    """Of the inputs in a file of arrays; empty where it is none."""
+    if path.suffix == ".npz":
+        return read_shape(path, "x_train")
+    return read_mat_shape(path) if path.suffix == ".mat" else ()
 
 
 def open_table(data: Data) -> ImageTable:

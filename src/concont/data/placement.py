@@ -1,4 +1,7 @@
-"""Where the training set lies: images on the device or fetched ahead, labels always on it."""
+"""Where the training set lies: images on the device or fetched ahead, labels always on it.
+
+Rows of features take the place of images, float32 in place of uint8.
+"""
 
 import warnings
 from collections import deque
@@ -13,28 +16,57 @@ from torch import Tensor
 
 from concont.data.mapped_arrays import RowsOf, find_mapped_file, gather_rows, read_ahead
 from concont.data.problem import Problem
-from concont.data.sources import Images
+from concont.data.sources import Inputs
+from concont.errors import DataError
 
+TENSORS = {np.uint8: torch.uint8, np.float32: torch.float32}
 AT_ONCE = 1000  # images that are moved to the device at once, where they are chosen rows
 
 
-def to_images(images: Images | RowsOf, device: torch.device) -> Tensor:
-    """uint8 images (N, H, W, channels) as (N, channels, H, W), laid out channels last."""
+def to_images(images: Inputs | RowsOf, device: torch.device) -> Tensor:
+    """uint8 images (N, H, W, channels) as (N, channels, H, W), laid out channels last.
+
+    Of rows of features (N, D), float32.
+    """
     if isinstance(images, RowsOf):  # a part at a time: all of them may not fit in main memory
-        tensor = torch.empty(images.shape, dtype=torch.uint8, device=device)
+        tensor = torch.empty(images.shape, dtype=TENSORS[_kind_of(images)], device=device)
         for start in range(0, len(images), AT_ONCE):
-            tensor[start : start + AT_ONCE] = torch.from_numpy(images[start : start + AT_ONCE])
-        return tensor.permute(0, 3, 1, 2)
+            part = _convert(images[start : start + AT_ONCE])
+            tensor[start : start + AT_ONCE] = torch.from_numpy(part)
+        return channels_first(tensor)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*not writable")  # nothing writes to them
-        tensor = torch.from_numpy(np.ascontiguousarray(images))
-    return tensor.to(device).permute(0, 3, 1, 2)
+        tensor = torch.from_numpy(_convert(images))
+    return channels_first(tensor.to(device))
+
+
+def channels_first(inputs: Tensor) -> Tensor:
+    """Images (N, H, W, channels) as (N, channels, H, W); rows of features as they are."""
+    return inputs.permute(0, 3, 1, 2) if inputs.ndim == 4 else inputs
+
+
+def to_floats(inputs: Tensor) -> Tensor:
+    """Images in [0, 1] of uint8; rows of features as they are."""
+    return inputs if inputs.is_floating_point() else inputs.float() / 255
+
+
+def _convert(inputs: Inputs) -> Inputs:
+    """In the type that is trained on, copied only where they are of another one."""
+    with np.errstate(over="ignore"):
+        found = np.ascontiguousarray(inputs, _kind_of(inputs))
+    if found.dtype != inputs.dtype and not np.isfinite(found).all():
+        raise DataError("the features hold a number that is beyond the range of float32, 3e38")
+    return found
+
+
+def _kind_of(inputs: Inputs | RowsOf) -> type[np.float32] | type[np.uint8]:
+    return np.float32 if inputs.dtype.kind == "f" else np.uint8
 
 
 class Resident:
     """Images that lie on the training device, as uint8."""
 
-    def __init__(self, images: Images | RowsOf, device: torch.device) -> None:
+    def __init__(self, images: Inputs | RowsOf, device: torch.device) -> None:
         self.images, self.device = to_images(images, device), device
         self.shape = self.images.shape
 
@@ -54,10 +86,10 @@ class Streamed:
     AHEAD = 3  # batches: enough to hide a slow read, and little memory
     FETCHERS = 2  # threads: one waits for the disk while the other copies
 
-    def __init__(self, images: Images | RowsOf, device: torch.device) -> None:
+    def __init__(self, images: Inputs | RowsOf, device: torch.device) -> None:
         self.pixels = images if isinstance(images, RowsOf) else np.ascontiguousarray(images)
-        count, height, width, channels = self.pixels.shape
-        self.shape, self.device = torch.Size((count, channels, height, width)), device
+        count, *size = self.pixels.shape
+        self.shape, self.device = torch.Size((count, *size[-1:], *size[:-1])), device
 
     def batches(self, rows: Iterable[Tensor]) -> Iterator[Tensor]:
         """The same images in the same order as a resident set gives."""
@@ -77,17 +109,21 @@ class Streamed:
     def _fetch(self, batch: Tensor) -> Tensor:
         rows = batch.numpy()
         read_ahead(self.pixels, rows)
+        kind = _kind_of(self.pixels)
         images = torch.empty(
             (len(rows), *self.pixels.shape[1:]),
-            dtype=torch.uint8,
+            dtype=TENSORS[kind],
             pin_memory=self.device.type == "cuda",
         )
-        gather_rows(self.pixels, rows, images.numpy())
-        return images.permute(0, 3, 1, 2)
+        if self.pixels.dtype == kind:
+            gather_rows(self.pixels, rows, images.numpy())
+        else:  # features of another precision
+            images.numpy()[:] = _convert(self.pixels[rows])
+        return channels_first(images)
 
 
 def place_images(
-    images: Images | RowsOf, device: torch.device, memory_share: float
+    images: Inputs | RowsOf, device: torch.device, memory_share: float
 ) -> Resident | Streamed:
     """On the device where the images take at most that share of its free memory."""
     if device.type == "cuda":

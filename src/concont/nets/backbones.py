@@ -1,12 +1,12 @@
-"""The bodies that turn images into features."""
+"""The bodies that turn images, or rows of features, into what the heads read."""
 
 from collections.abc import Callable
 
 from torch import nn
 
-from concont.runs.settings import Model
+from concont.runs.model_settings import Model
 
-Shape = tuple[int, int, int]  # (channels, H, W)
+Shape = tuple[int, ...]  # (channels, H, W) of images, or (D,) of rows of features
 WHOLE_UP_TO, HALF_UP_TO = 48, 96  # pixels of the shorter side
 
 
@@ -48,6 +48,15 @@ def small(shape: Shape, model: Model) -> nn.Module:
     )
 
 
+def mlp(shape: Shape, model: Model) -> nn.Module:
+    """So many layers of `width` units on rows of features; `width` features."""
+    layers: list[nn.Module] = []
+    for inputs in [shape[0], *[model.width] * (model.depth - 1)]:
+        linear = nn.Linear(inputs, model.width, bias=False)
+        layers += [linear, nn.BatchNorm1d(model.width), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
 def choose_stem(model: Model, shape: Shape) -> str:
     """What the settings say, or by the images' shorter side."""
     if model.stem != "auto":
@@ -60,4 +69,5 @@ BACKBONES: dict[str, Callable[[Shape, Model], nn.Module]] = {
     "resnet18": resnet18,
     "narrow-resnet18": narrow_resnet18,
     "small": small,
+    "mlp": mlp,
 }

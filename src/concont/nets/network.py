@@ -9,14 +9,17 @@ from torch import Tensor, nn
 from concont.errors import UsageError
 from concont.nets.backbones import BACKBONES, Shape
 from concont.rng import SEEDING, derive
-from concont.runs.settings import Model
+from concont.runs.model_settings import Model
 from concont.types import Nets
 
-Moments = tuple[Tensor, Tensor]  # mean and standard deviation of each channel
+Moments = tuple[Tensor, Tensor]  # mean and standard deviation of each channel, or feature
 
 
 class Network(nn.Module):
-    """Normalises images, takes features, and reads classes and embeddings off them."""
+    """Normalises images, takes features, and reads classes and embeddings off them.
+
+    So it does with rows of features, as they are, where its backbone is one for them.
+    """
 
     mean: Tensor
     std: Tensor
@@ -33,8 +36,9 @@ class Network(nn.Module):
         self.projector = nn.Sequential(
             nn.Linear(dim, model.hidden), nn.ReLU(), nn.Linear(model.hidden, model.embedding)
         )
-        self.register_buffer("mean", mean.view(1, -1, 1, 1))
-        self.register_buffer("std", std.view(1, -1, 1, 1))
+        across = (1, -1) if model.of_features else (1, -1, 1, 1)
+        self.register_buffer("mean", mean.view(across))
+        self.register_buffer("std", std.view(across))
 
     def precision(self, inputs: Tensor) -> torch.autocast:
         """bfloat16 on a GPU, unless `mixed` is off; the losses outside stay float32."""
@@ -96,7 +100,7 @@ def build(
     backbone: nn.Module | None = None,
     load_weights: bool = True,
 ) -> Network:
-    """The online network for images of `shape` (channels, H, W), initialised from `seed`.
+    """The online network for inputs of `shape`, initialised from `seed`.
 
     `backbone` is a module of the user's own that returns features; it keeps its weights.
     load_weights: False where a run's own will replace those that `model.weights` names.
@@ -120,6 +124,11 @@ def count_weights(model: Model, shape: Shape, classes: int) -> int:
         dim = 1 if model.is_timm else _feature_size(body, shape)
         network = Network(body, dim, classes, model, *torch.zeros(2, shape[0]))
     return sum(parameter.numel() for parameter in network.parameters())
+
+
+def order_axes(shape: tuple[int, ...]) -> Shape:
+    """An input's shape as a network has it: (H, W, channels) with the channels first, or (D,)."""
+    return (shape[-1], *shape[:-1])
 
 
 def find_moments(model: Model, channels: int, own: Moments) -> Moments:

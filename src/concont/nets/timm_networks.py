@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from concont.errors import ConcontError, DataError, UsageError
 from concont.nets.backbones import Shape
 from concont.nets.weights import list_names, refuse_changed_weights, refuse_other_names
-from concont.runs.settings import TIMM, Model
+from concont.runs.model_settings import TIMM, Model
 
 CURE = "pip install 'concont[timm]'"
 

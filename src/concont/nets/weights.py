@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from concont.errors import DataError, UsageError
-from concont.runs.settings import Model
+from concont.runs.model_settings import Model
 
 SHOWN = 3  # names of weights in an error
 WEIGHTS = "model.safetensors"  # of a run

@@ -16,8 +16,10 @@ from concont.config.yaml_text import read_yaml_file
 from concont.errors import ConcontError, DataError, UsageError, printable
 from concont.report.wording import hide_folders
 from concont.runs.folder import RunFolder
-from concont.runs.settings import Data, Model
+from concont.runs.model_settings import OF_FEATURES, Model
+from concont.runs.settings import Data
 from concont.runs.summary import Summary
+from concont.runs.view_settings import list_idle
 from concont.types import SECTIONS, Plain, find_unused
 
 State = Literal["finished", "running", "stopped", "waiting"]
@@ -89,6 +91,8 @@ class RunRecord:
             if isinstance(own.get(name), Mapping)
             for each in find_unused(kind, own[name])
         }
+        of_features = self.get_setting("model", "name") == OF_FEATURES
+        unused |= {".".join(("views", *path)) for path in list_idle(of_features)}
         told = drop_untold(flatten(own))
         return {name: value for name, value in told.items() if name not in unused}
 

@@ -4,12 +4,12 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from difflib import get_close_matches
 from pathlib import PurePath
 from typing import Any, Literal
 
 from concont.errors import UsageError
-from concont.runs.view_settings import Views
+from concont.runs.model_settings import Model
+from concont.runs.view_settings import Views, list_idle
 from concont.types import (
     GIVEN,
     SECTIONS,
@@ -23,7 +23,6 @@ from concont.types import (
     Positive,
     Share,
     Side,
-    Width,
     find_unused,
     setting,
 )
@@ -34,10 +33,6 @@ NO_EFFECT_ON_RESULT = ("device", "compile", "checkpoint_every", "memory_share")
 DATA_PATHS = ("root", "images", "unlabeled_images", "votes")
 HOW_READ = ("min_votes", "image_size", "fit")
 NOT_RUN = "is code of your own, which is run only if you name it: --method"
-RESNETS, NARROW = ("resnet18", "narrow-resnet18"), ("narrow-resnet18", "small")
-NETWORKS, TIMM, PRETRAINED = (*RESNETS, "small"), "timm:", "pretrained"
-Stem = Literal["auto", "whole", "half", "quarter"]
-PICKLED = (".pth", ".pt", ".bin", ".ckpt", ".pkl", ".tar")
 # Settings that came after the first records: with these values hashes are what they were.
 LATER: dict[str, Plain] = {
     "data": {"noise": 0.0},
@@ -77,65 +72,6 @@ class Data:
         if count is not None and not (0 < count <= 1 or (count >= 2 and float(count).is_integer())):
             allowed = "a share above 0 and up to 1, or a whole number from 2 on"
             raise ValueError(f"labeled is {count:g}; it must be {allowed}")
-
-
-@dataclass(frozen=True)
-class Model:
-    """Backbone and heads."""
-
-    name: str = "resnet18"  # resnet18, narrow-resnet18, small; or timm:NAME, a model of timm
-    # first layers keep the whole side, a half, a quarter; auto: whole to 48 px, half to 96
-    stem: Stem = setting("auto", only_with={"name": NETWORKS})
-    width: Width = setting(32, only_with={"name": NARROW})  # channels of the first layer
-    init: Literal["he", "torch"] = setting("he", only_with={"name": RESNETS})  # PiCO's or PyTorch's
-    hidden: Width = 512  # of the projection head
-    embedding: Width = 64  # D
-    # of a timm model: FILE.safetensors, `pretrained`; None: random
-    weights: str | None = setting(None, only_with={"start": (None,)})
-    # of the file, found
-    weights_digest: str | None = setting(None, only_with={"weights": GIVEN, "start": (None,)})
-    start: str | None = None  # the run, or its model.safetensors, whose weights are the first ones
-    start_digest: str | None = setting(None, only_with={"start": GIVEN})  # of the file, found
-
-    def __post_init__(self) -> None:
-        if not self.is_timm and self.name not in NETWORKS:
-            close = get_close_matches(self.name, NETWORKS, n=1)
-            meant = f"did you mean {close[0]}?" if close else "there are"
-            known = f"{', '.join(NETWORKS)}, or {TIMM}NAME for a model of timm"
-            raise ValueError(f"no network {self.name!r}; {meant} ({known})")
-        if self.weights is not None:
-            self._refuse_weights(self.weights)
-        if self.start is not None and PurePath(self.start).suffix in PICKLED:
-            raise ValueError(f"start is {self.start!r}; give a run, or its model.safetensors")
-
-    @property
-    def is_timm(self) -> bool:
-        """Whether the backbone is one of timm's."""
-        return self.name.startswith(TIMM)
-
-    @property
-    def weights_file(self) -> str | None:
-        """Where the weights lie, if they are a file."""
-        return None if self.weights == PRETRAINED else self.weights
-
-    @property
-    def files(self) -> Mapping[str, str]:
-        """The settings that name the file of the first weights, if there is one."""
-        given = {"weights": self.weights_file} if self.start is None else {"start": self.start}
-        return {name: path for name, path in given.items() if path is not None}
-
-    def _refuse_weights(self, weights: str) -> None:
-        suffix = PurePath(weights).suffix
-        if not self.is_timm:
-            raise ValueError(f"weights are for a {TIMM}NAME; {self.name} starts from random ones")
-        if suffix in PICKLED:
-            raise ValueError(
-                f"weights is {weights!r}: to read such a file can run code; convert it once: "
-                "safetensors.torch.save_file(torch.load(FILE, weights_only=True), "
-                "'FILE.safetensors')"
-            )
-        if weights != PRETRAINED and suffix != ".safetensors":
-            raise ValueError(f"weights is {weights!r}; give a FILE.safetensors, or `{PRETRAINED}`")
 
 
 @dataclass(frozen=True)
@@ -206,6 +142,14 @@ class UnloadedMethod:
     fully_supervised = False
 
 
+def forget(plain: Plain, path: tuple[str, ...]) -> None:
+    """Take one value out of nested settings, where it is in them."""
+    *sections, name = path
+    for section in sections:
+        plain = plain.get(section, {})
+    plain.pop(name, None)
+
+
 def _without(section: Plain, usual: Plain) -> Plain:
     return {k: value for k, value in section.items() if k not in usual or usual[k] != value}
 
@@ -263,8 +207,8 @@ class Settings:
         del plain["recipe"]
         for name in (*DATA_PATHS, *HOW_READ):
             del plain["data"][name]
-        for section, name in self.list_unused():
-            plain[section].pop(name, None)
+        for path in self.list_unused():
+            forget(plain, path)
         for name in self.model.files:
             plain["model"][name] = "file"  # whose digest stands beside it
         for section, usual in LATER.items():
@@ -278,8 +222,8 @@ class Settings:
         plain = {name: plain[name] for name in self.method.sections}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
-    def list_unused(self) -> Iterator[tuple[str, str]]:
-        """Section and name of the settings that cannot change this run's result."""
+    def list_unused(self) -> Iterator[tuple[str, ...]]:
+        """Where the settings lie that cannot change this run's result: section, then names."""
         for name in NO_EFFECT_ON_RESULT:
             yield "train", name
         # A record's own method is unloaded, so what it does not use is unknown: it has its default.
@@ -288,6 +232,8 @@ class Settings:
             kept = getattr(self, section)
             for name in find_unused(type(kept), vars(kept)):
                 yield section, name
+        for path in list_idle(self.model.of_features):
+            yield "views", *path
         if isinstance(self.method, Method) and self.own_method is None:
             seen = " ".join(self.method.views)
             for kind in ("weak", "strong"):

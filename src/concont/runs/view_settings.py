@@ -1,6 +1,6 @@
-"""The settings of the random views, and those that have a name."""
+"""The settings of the random views, those that have a name, and those without effect."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
@@ -30,7 +30,11 @@ Jitter = tuple[NonNegative, NonNegative, NonNegative, NonNegative]
 
 @dataclass(frozen=True)
 class View:
-    """One kind of random view: a crop, colours, operations of RandAugment or a policy, a hole."""
+    """One kind of random view.
+
+    Of an image: a crop, colours, operations of RandAugment or a policy, a hole. Of a row of
+    features: noise, and features that are masked.
+    """
 
     crop: Span = (1.0, 1.0)  # area kept by the random resized crop
     ratio: Span = (3 / 4, 4 / 3)  # width : height of the crop
@@ -50,6 +54,8 @@ class View:
     jitter_chance: Share = 0.8  # of the images that get jitter
     grey_chance: Share = 0.0  # of the images that lose their colour
     policy: Literal["random", "cifar10", "svhn"] = "random"  # AutoAugment's, for `operations`
+    noise: NonNegative = 0.0  # of features: its standard deviation, as a share of the feature's own
+    masked: Share = 0.0  # of features: the chance that one is replaced by its mean
 
     def __post_init__(self) -> None:
         for name in ("crop", "ratio", "enhance", "posterize", "solarize", "cutout"):
@@ -116,3 +122,13 @@ class Views:
     flip: bool = True  # mirror with probability 1/2
     weak: View = View(crop=(0.5, 1.0))
     strong: View = STRONG_VARIANTS["measured"]
+
+
+OF_FEATURES = ("noise", "masked")
+
+
+def list_idle(of_features: bool) -> list[tuple[str, ...]]:
+    """The settings of the views that have no effect on features, or none on images."""
+    names = [each.name for each in fields(View) if (each.name in OF_FEATURES) != of_features]
+    idle: list[tuple[str, ...]] = [(kind, name) for kind in NAMED_VIEWS for name in names]
+    return [("flip",), *idle] if of_features else idle

@@ -1,18 +1,19 @@
 """Accuracy of a network on held images."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from concont.data.placement import Resident, Streamed, place_images
+from concont.data.placement import Resident, Streamed, place_images, to_floats
 from concont.data.problem import Problem
 from concont.nets.network import Network
 
 AT_ONCE = 1000  # divides the paper's test sets: one shape for cuDNN to choose algorithms for
 PIXELS = AT_ONCE * 64 * 64  # at once; of larger images there are fewer
-AnyImages = Tensor | Resident | Streamed  # (M, channels, H, W) uint8
+AnyImages = Tensor | Resident | Streamed  # (M, channels, H, W) uint8, or features (M, D)
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,9 @@ def _apply(
     network.eval()
     own = next(network.parameters(), None)
     device = images.device if own is None else own.device  # images may lie in main memory
-    height, width = images.shape[2:]
-    chunks = images.split(max(1, min(AT_ONCE, PIXELS // (height * width))))
-    parts = [read(chunk.to(device).float() / 255) for chunk in chunks]
+    pixels = math.prod(images.shape[2:])
+    chunks = images.split(max(1, min(AT_ONCE, PIXELS // pixels)))
+    parts = [read(to_floats(chunk.to(device))) for chunk in chunks]
     network.train(was_training)
     return [torch.cat(part) for part in zip(*parts, strict=True)]
 

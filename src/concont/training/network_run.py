@@ -18,7 +18,7 @@ from concont.data.problem import Problem
 from concont.data.sources import Inputs, Labels
 from concont.device import choose_device
 from concont.errors import Interrupted, NonFiniteLoss, UsageError
-from concont.nets.network import Moments, Network, build
+from concont.nets.network import Moments, Network, build, order_axes
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
 from concont.training import checkpoint
@@ -61,7 +61,7 @@ class NetworkRun:
 
     @property
     def moments(self) -> Moments:
-        """Mean and deviation of each channel that its networks normalise images by."""
+        """Mean and deviation of each channel, or feature, that its networks normalise by."""
         online = self.state.nets.modules["online"]
         mean, std = (online.get_buffer(name).flatten() for name in ("mean", "std"))
         return mean, std
@@ -136,7 +136,7 @@ class NetworkPredictor:
     """Predicts with a trained network."""
 
     classes: tuple[str, ...]
-    shape: tuple[int, ...]  # (H, W, channels)
+    shape: tuple[int, ...]  # (H, W, channels), or (D,) of features
     networks: Mapping[str, nn.Module]  # "online" predicts; "key" is kept beside it, if any
     gives_probabilities = True
 
@@ -151,10 +151,9 @@ class NetworkPredictor:
     ) -> "NetworkPredictor":
         """From a run's settings, `data.json` and weights; model: an own network, if it was one."""
         classes, moments = tuple(described["classes"]), described["normalisation"]
-        height, width, channels = described["shape"]
+        shape = order_axes(tuple(described["shape"]))
         scale = torch.tensor(moments["mean"]), torch.tensor(moments["std"])
         model = copy.deepcopy(model)  # its weights are replaced, and others may be using it
-        shape = (channels, height, width)
         seed = settings.train.seed
         # What the weights were when training began is of no account: these replace them.
         network = build(settings.model, shape, len(classes), scale, seed, model, load_weights=False)
@@ -168,7 +167,7 @@ class NetworkPredictor:
                 "use concont.load(..., model=...) in Python"
             ) from None
         network.to(choose_device(device)).eval()
-        return cls(classes, (height, width, channels), {"online": network})
+        return cls(classes, tuple(described["shape"]), {"online": network})
 
     @property
     def device(self) -> torch.device:
@@ -177,7 +176,7 @@ class NetworkPredictor:
         return mean.device
 
     def predict_proba(self, inputs: ArrayLike) -> NDArray[np.float32]:
-        """Class probabilities (M, C) of images."""
+        """Class probabilities (M, C) of images, or of rows of features."""
         images = to_images(check_inputs_fit(inputs, self.shape), self.device)
         probs: NDArray[np.float32]
         probs = predict_proba(self.networks["online"], images).float().cpu().numpy()

@@ -82,7 +82,8 @@ def describe(run: NetworkRun, pace: Pace) -> str:
     """What will be trained, on what, and how long that will take."""
     settings, problem, device = run.settings, run.problem, run.data.device
     weights = sum(p.numel() for p in run.state.nets.modules["online"].parameters())
-    height, width = problem.images.shape[1:3]
+    size = problem.images.shape[1:3]
+    inputs = f"rows of {size[0]} features" if len(size) == 1 else "images of {} x {}".format(*size)
     where = f"{_count(torch.get_num_threads(), 'thread')} of the CPU"
     if device.type == "cuda":
         where = torch.cuda.get_device_name(device)
@@ -92,7 +93,7 @@ def describe(run: NetworkRun, pace: Pace) -> str:
     length = f"{_count(run.epochs, 'epoch')} of {_count(run.order.steps, 'step')}{begun}"
     line = (
         f"{settings.method.name} trains {_name_network(settings, run)} ({weights:,} weights) on "
-        f"{where}: {len(problem.rows):,} images of {height} x {width}, {problem.n_partial:,} with "
+        f"{where}: {len(problem.rows):,} {inputs}, {problem.n_partial:,} with "
         f"candidate sets, {length}; about {in_words(left)}"
     )
     lines = [line, *_describe_start(run)]

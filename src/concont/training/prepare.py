@@ -22,6 +22,7 @@ from concont.nets.network import (
     Network,
     build,
     find_moments,
+    order_axes,
     refuse_unknown_network,
     with_key,
 )
@@ -29,10 +30,12 @@ from concont.nets.weights import identify_weights
 from concont.rng import SEEDING, derive, torch_stream
 from concont.runs.contents import START_AFRESH
 from concont.runs.folder import RunFolder
+from concont.runs.model_settings import Model
 from concont.runs.settings import Optimizer, Settings
 from concont.training import checkpoint, cuda_speed
 from concont.training.evaluate import TestSet
 from concont.training.meter import Meter
+from concont.training.moments import measure_features
 from concont.training.network_run import NetworkRun
 from concont.training.size import refuse_too_large
 from concont.training.start import start_from_run
@@ -111,12 +114,14 @@ def _make_network(
 
     begins: with its first weights; else those of a checkpoint will replace them.
     """
-    height, width, channels = problem.images.shape[1:]
-    shape, n_classes, seed = (channels, height, width), len(problem.classes), settings.train.seed
+    shape = order_axes(problem.images.shape[1:])
+    n_classes, seed = len(problem.classes), settings.train.seed
     refuse_too_large(settings, shape, problem, own)
-    model, moments = settings.model, measure_channels(problem)
+    model = settings.model
+    measured = model.of_features and measure_features(problem.images)
+    moments = measured or measure_channels(problem)
     if own is None:
-        moments = find_moments(model, channels, moments)
+        moments = find_moments(model, shape[0], moments)
     online = build(model, shape, n_classes, moments, seed, own, load_weights=begins)
     starts = begins and model.start is not None
     return online, start_from_run(online, model, problem) if starts else None
@@ -241,12 +246,30 @@ def _warn_of_frozen(settings: Settings, model: nn.Module | None) -> None:
 
 
 def _refuse(settings: Settings, problem: Problem) -> None:
-    if problem.images.ndim == 2:
-        raise UsageError("this data holds features, no images: --method sspl or parm learn of them")
+    _refuse_other_inputs(problem, settings.model)
     if settings.method.reads_truth and (problem.truth < 0).any():
         raise UsageError("this bound needs the true label of every training image")
     if len(problem.rows) < 2 or settings.train.batch_size < 2:
         raise UsageError("BatchNorm needs at least two rows in a batch; there is one")
+    if not settings.model.of_features:
+        _refuse_small_images(problem, settings)
+
+
+def _refuse_other_inputs(problem: Problem, model: Model) -> None:
+    """A network of images for features, or one of features for images."""
+    features = problem.images.ndim == 2
+    if features and not model.of_features:
+        raise UsageError(
+            f"this data holds features, and {model.name} learns of images: leave out --recipe, or "
+            "set model.name=mlp"
+        )
+    if model.of_features and not features:
+        raise UsageError(
+            "this data holds images, and mlp learns of features: set model.name to another network"
+        )
+
+
+def _refuse_small_images(problem: Problem, settings: Settings) -> None:
     height, width = problem.images.shape[1:3]
     if min(height, width) < SMALLEST:
         raise DataError(f"images are {height} x {width}; the smallest side is {SMALLEST}")

@@ -19,7 +19,7 @@ def refuse_too_large(
 ) -> None:
     """Refuse networks and tables that this machine cannot hold, whatever a step takes besides.
 
-    shape: (channels, H, W) of the images. model: a network of the user's own, which is there.
+    shape: of an input, as the network has it. model: a network of the user's own, which is there.
     """
     n_weights = 0
     if model is None:

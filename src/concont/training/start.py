@@ -9,7 +9,7 @@ from concont.errors import DataError, UsageError, printable
 from concont.nets.network import Network
 from concont.nets.weights import list_names, refuse_changed_weights
 from concont.runs.folder import RunFolder
-from concont.runs.settings import Model
+from concont.runs.model_settings import Model
 
 ONLINE = "online."
 OF_CLASSES = ("classifier.weight", "classifier.bias")  # a row a class

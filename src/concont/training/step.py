@@ -1,11 +1,13 @@
 """One optimiser step, from the images of a batch to everything that it changes."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from concont.augment.views import ViewRenderer, draw_uniforms
+from concont.augment.features import FeatureRenderer
+from concont.augment.views import ViewRenderer
 from concont.core.memory import average_
 from concont.data.placement import TrainingSet
 from concont.runs.settings import Settings
@@ -53,7 +55,7 @@ class Step:
             steps += 1
             meter.add(out, steps)
 
-        self.renderer = ViewRenderer(lambda stage: compiled(stage, fast, reasons))
+        self.renderer = _make_renderer(settings, state, lambda s: compiled(s, fast, reasons))
         self.losses = compiled(method.losses, fast, reasons)
         self.commit_and_count = compiled(commit_and_count, fast, reasons)
         self.nets = state.nets
@@ -72,12 +74,11 @@ class Step:
             self.run = Captured(self.update)
 
     def __call__(self, index: Tensor, images: Tensor, lr: float, epoch: int = 0) -> None:
-        """One step on the rows `index` (B,) and their uint8 images."""
+        """One step on the rows `index` (B,) and their uint8 images, or features."""
         state, settings = self.state, self.settings
         self.clock[0].fill_(epoch)
-        draws = draw_uniforms(
-            settings.views, settings.network_method.views, len(index), state.views
-        )
+        names = settings.network_method.views
+        draws = self.renderer.draw(settings.views, names, len(index), state.views)
         self.set_rate(lr)
         self.run(index, images, draws)
         state.step += 1
@@ -158,3 +159,13 @@ class Step:
         if momentum is not None:
             average_(state.nets.modules["key"], state.nets.modules["online"], momentum)
         return out
+
+
+def _make_renderer(
+    settings: Settings, state: TrainState, wrap: Callable[[Any], Any]
+) -> ViewRenderer | FeatureRenderer:
+    """What makes the views of what the network learns of."""
+    if not settings.model.of_features:
+        return ViewRenderer(wrap)
+    online = state.nets.modules["online"]
+    return FeatureRenderer(online.get_buffer("mean"), online.get_buffer("std"), wrap)

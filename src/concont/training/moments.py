@@ -1,0 +1,31 @@
+"""By what rows of features are normalised: the mean and standard deviation of each."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from concont.augment.features import NEVER_VARIES
+from concont.data.mapped_arrays import RowsOf
+from concont.data.sources import Inputs
+
+AT_ONCE = 2**22  # numbers that are looked at at once
+DIGITS = 1e-6  # of a number, that float32 can tell
+
+
+def measure_features(rows: Inputs | RowsOf) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation (D,) of each feature over the training rows (N, D).
+
+    A feature that does not vary, as far as float32 can tell, is to count for nothing.
+    """
+    n_rows, size = rows.shape
+    step = max(1, AT_ONCE // size)
+    parts = [slice(start, start + step) for start in range(0, n_rows, step)]
+    mean = sum((_widen(rows, part).sum(axis=0) for part in parts), np.zeros(size)) / n_rows
+    squares = (((_widen(rows, part) - mean) ** 2).sum(axis=0) for part in parts)
+    std = np.sqrt(sum(squares, np.zeros(size)) / n_rows)
+    std = np.where(std > DIGITS * np.abs(mean), std, NEVER_VARIES)
+    return torch.tensor(mean, dtype=torch.float32), torch.tensor(std, dtype=torch.float32)
+
+
+def _widen(rows: Inputs | RowsOf, part: slice) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    return np.asarray(rows[part], dtype=np.float64)
