@@ -28,7 +28,7 @@ SECONDS = 200
 WARM = multiprocessing.get_context("forkserver")
 WARM.set_forkserver_preload(
     [
-        *("concont.cli", "concont.cli.demo_run", "concont.cli.display"),
+        *("concont.cli", "concont.cli.demo_run", "concont.display"),
         *("concont.api", "concont.answers.predict", "concont.deploy.export"),
         *("concont.sweep.schedule", "concont.paper.comparison", "concont.classic.sspl"),
         *("concont.classic.parm", "sklearn.datasets", "rich.table", "rich.progress"),

@@ -11,7 +11,7 @@ from concont.version import __version__
 if TYPE_CHECKING:
     from concont import classic
     from concont.answers.resolution import resolve
-    from concont.api import Run, load, train
+    from concont.api import train
     from concont.classic.parm import PARMClassifier
     from concont.classic.scores import set_score
     from concont.classic.sspl import SSPLClassifier
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
     from concont.core.losses import contrastive_loss, partial_cross_entropy
     from concont.data.targets import as_sets
     from concont.estimator import PartialLabelClassifier
+    from concont.run import Run, load
 
 _WHERE = {
     "AdaptiveThresholds": "core.balance",
     "PARMClassifier": "classic.parm",
     "PartialLabelClassifier": "estimator",
-    "Run": "api",
+    "Run": "run",
     "SSPLClassifier": "classic.sspl",
     "as_sets": "data.targets",
     "contrast_masks": "core.contrast",
     "contrastive_loss": "core.losses",
-    "load": "api",
+    "load": "run",
     "resolve": "answers.resolution",
     "partial_confidence": "core.controller",
     "partial_cross_entropy": "core.losses",

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 from rich.console import Console
 
-from concont.cli.display import percent
+from concont.display import percent
 from concont.data.sources import digits
 from concont.errors import ConcontError
 

@@ -37,7 +37,7 @@ def evaluate(
 
 
 def _print_figures(figures: dict[str, Any]) -> None:
-    from concont.cli.display import percent
+    from concont.display import percent
 
     if figures["on"] == "sets":
         print_line(
@@ -57,7 +57,7 @@ def _print_figures(figures: dict[str, Any]) -> None:
 
 
 def _print_classes(figures: dict[str, Any]) -> None:
-    from concont.cli.display import percent
+    from concont.display import percent
 
     columns = [Column("class", is_text=True), Column("images"), Column("accuracy")]
     found = zip(figures["per_class"].items(), figures["confusion"], strict=True)

@@ -101,7 +101,7 @@ def _announce(run: "PreparedRun", minutes: float | None = None) -> "PreparedRun"
 
 
 def _execute(run: "PreparedRun") -> None:
-    from concont.cli.display import show_progress
+    from concont.display import show_progress
     from concont.signals import stop_requests
 
     screen = console()
@@ -125,7 +125,7 @@ def _execute(run: "PreparedRun") -> None:
 
 
 def _result(summary: "Summary") -> str:
-    from concont.cli.display import percent
+    from concont.display import percent
 
     if summary.share_in_sets is not None:
         return f"{_describe_on_sets(summary)}, {summary.seconds:.0f} s"
@@ -138,7 +138,7 @@ def _result(summary: "Summary") -> str:
 
 
 def _describe_on_sets(summary: "Summary") -> str:
-    from concont.cli.display import percent
+    from concont.display import percent
 
     found = f"{percent(summary.share_in_sets)} of the labels lie in their held-out sets"
     if summary.probability_on_sets is None:
