@@ -20,7 +20,6 @@ def describe():
         torch.is_deterministic_algorithms_warn_only_enabled(),
         torch.backends.cudnn.benchmark,
         torch.backends.cudnn.deterministic,
-        torch.get_num_threads(),
         os.environ.get("CUBLAS_WORKSPACE_CONFIG"),
     )
 
@@ -32,7 +31,6 @@ def change():
     torch.use_deterministic_algorithms(not torch.are_deterministic_algorithms_enabled())
     torch.backends.cudnn.benchmark = not torch.backends.cudnn.benchmark
     torch.backends.cudnn.deterministic = not torch.backends.cudnn.deterministic
-    torch.set_num_threads(torch.get_num_threads() + 1)
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = "own"
 
 

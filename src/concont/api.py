@@ -35,7 +35,7 @@ def train(
 ) -> Run:
     """Train and return the finished run.
 
-    Random streams, determinism and threads of the process are afterwards as they were.
+    The process's random streams and determinism are afterwards as they were.
 
     Parameters
     ----------

@@ -23,9 +23,9 @@ class _Keeper:
 
 @contextmanager
 def kept_global_state() -> Iterator[None]:
-    """Leave random streams, determinism and the number of threads as they were.
+    """Leave the random streams of Python, NumPy and PyTorch, and its determinism, as they were.
 
-    Of `random`, NumPy and PyTorch; also where what is done in between fails.
+    Also where what is done in between fails. A forked child keeps its single thread.
     """
     with _Keeper.lock:
         if _Keeper.inside == 0:
@@ -48,7 +48,7 @@ def _remember() -> Callable[[], None]:
     warns = torch.is_deterministic_algorithms_warn_only_enabled()
     cudnn: Any = torch.backends.cudnn
     fastest, same = cudnn.benchmark, cudnn.deterministic
-    threads, workspace = torch.get_num_threads(), os.environ.get(CUBLAS)
+    workspace = os.environ.get(CUBLAS)
 
     def restore() -> None:
         random.setstate(python)
@@ -58,8 +58,6 @@ def _remember() -> Callable[[], None]:
             torch.cuda.set_rng_state_all(gpus)
         torch.use_deterministic_algorithms(strict, warn_only=warns)
         cudnn.benchmark, cudnn.deterministic = fastest, same
-        if threads != torch.get_num_threads():
-            torch.set_num_threads(threads)
         if workspace is None:
             os.environ.pop(CUBLAS, None)
         else:
