@@ -16,7 +16,7 @@ from concont.tables.spreadsheet import escape_formula
 
 AT_ONCE = 256  # images in a batch, at most
 PIXELS = 2**20  # pixels in a batch, at most, unless one image has more
-
+ROWS = 10_000  # of features in a batch, at most
 
 Top = tuple[tuple[str, float | None], ...]  # names of classes with their probabilities
 
@@ -31,7 +31,7 @@ class Labeler(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of an image: (H, W, channels)."""
+        """Of an input: (H, W, channels) of an image, or (D,) of a row of features."""
         ...
 
     @property
@@ -44,12 +44,12 @@ class Labeler(Protocol):
         """Whether it says more than a label."""
         ...
 
-    def predict_proba(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Class probabilities (M, C) of images (M, H, W, channels), if it gives any."""
+    def predict_proba(self, images: NDArray[Any]) -> NDArray[np.float32]:
+        """Class probabilities (M, C) of images (M, H, W, channels) or features, if it gives any."""
         ...
 
-    def predict(self, images: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """The class (M,) of each image, by its place in `classes`."""
+    def predict(self, images: NDArray[Any]) -> NDArray[np.int64]:
+        """The class (M,) of each input, by its place in `classes`."""
         ...
 
 
@@ -57,10 +57,11 @@ class Labeler(Protocol):
 class Prediction:
     """The likeliest classes of one image with their probabilities, the likeliest first.
 
-    Of a method that gives labels alone it is one class, and its probability None.
+    Of a method that gives labels alone it is one class, and its probability None. A row of features
+    is named by its number, from 0.
     """
 
-    image: Path
+    image: Path | int
     top: Top
 
 
@@ -80,12 +81,20 @@ def predict_files(
     Only one batch of images is in memory at a time; a batch's skipped images come first.
     """
     refuse_top(labeler, top)
-    if len(labeler.shape) != 3:
-        raise UsageError("the run learned from rows of features, so it labels no image files")
     height, width, _ = labeler.shape
     size = max(1, min(AT_ONCE, PIXELS // (height * width)))
     starts = range(0, len(images), size)
     return (result for k in starts for result in _predict_batch(labeler, images[k : k + size], top))
+
+
+def predict_rows(
+    labeler: Labeler, rows: NDArray[np.floating], top: int = 1
+) -> Iterator[Prediction]:
+    """The `top` likeliest classes of each row of features (M, D), a part at a time."""
+    refuse_top(labeler, top)
+    starts = range(0, len(rows), ROWS)
+    ranked = (each for k in starts for each in rank_classes(labeler, rows[k : k + ROWS], top))
+    return map(Prediction, range(len(rows)), ranked)
 
 
 def refuse_top(labeler: Labeler, top: int) -> None:
@@ -96,8 +105,8 @@ def refuse_top(labeler: Labeler, top: int) -> None:
         raise UsageError(f"top is {top}; the run's method gives a label alone, so it must be 1")
 
 
-def rank_classes(labeler: Labeler, images: NDArray[np.uint8], top: int) -> list[Top]:
-    """The `top` likeliest classes of each image (M, H, W, channels), the likeliest first."""
+def rank_classes(labeler: Labeler, images: NDArray[Any], top: int) -> list[Top]:
+    """The `top` likeliest classes of each image, or row of features, the likeliest first."""
     if not labeler.gives_probabilities:
         return [((labeler.classes[k], None),) for k in labeler.predict(images)]
     return [rank(labeler.classes, row, top) for row in labeler.predict_proba(images)]

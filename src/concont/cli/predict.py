@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO, cast
 import typer
 
 from concont.cli.app import Device, app, tell
-from concont.errors import ConcontError, printable
+from concont.errors import ConcontError, UsageError, printable
 from concont.runs.output import refuse_output
 
 if TYPE_CHECKING:
@@ -31,7 +31,13 @@ def predict(
     model: Annotated[
         Path, typer.Argument(help="The folder of a finished run, or a file of `concont export`.")
     ],
-    images: Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")],
+    images: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Image files, or folders of them; of a run on features one file of them: .npy, "
+            ".npz, .mat or .csv."
+        ),
+    ],
     top: Annotated[int, typer.Option(min=1, help="How many classes to name an image.")] = 1,
     form: Annotated[Format, typer.Option("--format", help="CSV or JSON lines.")] = Format.CSV,
     out: Annotated[
@@ -42,17 +48,30 @@ def predict(
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
 ) -> None:
     """Label images with a finished run, or without PyTorch with an ONNX file made of one."""
-    from concont.answers.predict import WRITERS, predict_files
+    from concont.answers.predict import WRITERS
     from concont.images.files import find_images
 
     if out is not None:
         refuse_output(out, overwrite, _list_inputs(model, images))
     found = find_images(images)
-    results = predict_files(_load_labeler(model, device), found, top)
+    results = _label(_load_labeler(model, device), found, top)
     skipped: list[Skipped] = []
     _write(partial(WRITERS[form], _report_skipped(results, skipped), top=top), out)
     if skipped:
         raise ConcontError(f"{len(skipped)} of {len(found)} images could not be read")
+
+
+def _label(labeler: "Labeler", found: list[Path], top: int) -> "Iterator[Prediction | Skipped]":
+    """What there is to say of image files, or of each row of one file of features."""
+    from concont.answers.predict import predict_files, predict_rows
+
+    if len(labeler.shape) > 1:
+        return predict_files(labeler, found, top)
+    from concont.data.feature_files import read_feature_file
+
+    if len(found) > 1:
+        raise UsageError("the run learned from rows of features: give one file of them")
+    return predict_rows(labeler, read_feature_file(found[0], labeler.shape[0]), top)
 
 
 def _list_inputs(model: Path, images: list[Path]) -> Iterator[Path]:

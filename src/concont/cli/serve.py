@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from concont.cli.app import Device, app
-from concont.errors import printable
+from concont.errors import UsageError, printable
 
 
 @app.command()
@@ -32,6 +32,8 @@ def serve(
     from concont.deploy.uploads import Limits
 
     loaded = load_onnx(model, device)
+    if len(loaded.shape) == 1:
+        raise UsageError("this model labels rows of features, not image files: concont predict")
     loaded.predict(np.zeros((1, *loaded.shape), np.uint8))  # what fails fails before the first user
     service = Service(loaded, Limits(max_mb, max_images), batch, wait_ms / 1000)
     listening = open_port(host, port)

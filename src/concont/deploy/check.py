@@ -20,9 +20,9 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class Sample:
-    """Some images of a run (M, H, W, channels), and where they come from."""
+    """Some inputs of a run, images (M, H, W, channels) or features, and where they come from."""
 
-    images: NDArray[np.uint8]
+    images: NDArray[Any]
     kind: str  # "test", "holdout", "training", or "random"
 
 
@@ -46,12 +46,19 @@ def read_problem_if_there(run: Run) -> Problem | None:
 def take_sample(run: Run, problem: Problem | None, size: int = IMAGES) -> Sample:
     """Test images, else training images, from all over the set; else random ones."""
     if problem is None:
-        pixels = np.random.default_rng(0).integers(0, 256, (size, *run.shape), dtype=np.uint8)
-        return Sample(pixels, "random")
+        return Sample(_draw(size, run.shape), "random")
     held, kind = problem.test_images, problem.evaluated_on
     if held is None or kind is None:
         held, kind = problem.images, "training"
-    return Sample(spread(held, size), kind)
+    found = spread(held, size)
+    return Sample(found.astype(np.float32) if found.ndim == 2 else found, kind)
+
+
+def _draw(size: int, shape: tuple[int, ...]) -> NDArray[Any]:
+    stream = np.random.default_rng(0)
+    if len(shape) == 1:
+        return stream.standard_normal((size, *shape), dtype=np.float32)
+    return stream.integers(0, 256, (size, *shape), dtype=np.uint8)
 
 
 def spread(rows: NDArray[Any] | RowsOf, size: int) -> NDArray[Any]:

@@ -41,6 +41,8 @@ def export_run(
     """
     if int8 and form != "onnx":
         raise UsageError(f"--int8 is for --format onnx, not for {form}")
+    if int8 and len(run.shape) == 1:
+        raise UsageError("--int8 is for networks of images; this one learned of features")
     module, description = make_deployable(run), describe_run(run, licence)
     if problem is None:
         problem = run.read_problem() if int8 else read_problem_if_there(run)  # to calibrate on

@@ -1,4 +1,7 @@
-"""A run's network as a file in one of three formats, images in and probabilities out."""
+"""A run's network as a file in one of three formats, images in and probabilities out.
+
+Rows of features are taken in place of images where the network learned of them.
+"""
 
 import copy
 import io
@@ -18,7 +21,8 @@ from torch import Tensor, nn
 
 from concont import version
 from concont.api import Run
-from concont.deploy.description import IMAGES, LOGITS, PROBABILITIES, Description
+from concont.data.placement import channels_first, to_floats
+from concont.deploy.description import LOGITS, PROBABILITIES, Description
 from concont.errors import ConcontError, UsageError
 from concont.training.network_run import NetworkPredictor
 
@@ -26,7 +30,7 @@ EXAMPLES = 2  # images that the network is traced with; one would fix the batch
 OPSET = 20
 TOO_LARGE = 2**31  # bytes that one ONNX file cannot hold
 
-Compute = Callable[[NDArray[np.uint8]], list[NDArray[np.float32]]]  # images -> the two answers
+Compute = Callable[[NDArray[Any]], list[NDArray[np.float32]]]  # images -> the two answers
 
 
 class Deployed(nn.Module):
@@ -38,12 +42,12 @@ class Deployed(nn.Module):
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Class scores and probabilities (N, C) of uint8 images (N, H, W, channels)."""
-        planes = images.permute(0, 3, 1, 2).contiguous()  # (N, channels, H, W)
-        logits: Tensor = self.network(planes.float() / 255)
+        planes = channels_first(images).contiguous()
+        logits: Tensor = self.network(to_floats(planes))
         return logits, logits.softmax(dim=1)
 
     @torch.no_grad()
-    def compute(self, images: NDArray[np.uint8]) -> list[NDArray[np.float32]]:
+    def compute(self, images: NDArray[Any]) -> list[NDArray[np.float32]]:
         """The same from arrays to arrays."""
         return [answer.numpy() for answer in self(torch.from_numpy(images))]
 
@@ -65,7 +69,8 @@ def make_deployable(run: Run) -> Deployed:
 
 def describe_run(run: Run, licence: str | None) -> Description:
     """What the file will say of itself; no path among it."""
-    height, width, channels = run.shape
+    of_features = len(run.shape) == 1
+    height, width, channels = (None, None, None) if of_features else run.shape
     commit, clean = version.commit()
     return Description(
         classes=run.classes,
@@ -80,6 +85,7 @@ def describe_run(run: Run, licence: str | None) -> Description:
         settings_hash=run.summary.settings_hash,
         data_digest=run.data["digest"],
         licence=licence,
+        features=run.shape[0] if of_features else None,
     )
 
 
@@ -94,9 +100,9 @@ def write_onnx(module: Deployed, description: Description, path: Path) -> None:
             dynamo=True,
             verbose=False,
             opset_version=OPSET,
-            input_names=[IMAGES],
+            input_names=[description.goes_in],
             output_names=[LOGITS, PROBABILITIES],
-            dynamic_shapes={IMAGES: {0: torch.export.Dim("batch")}},
+            dynamic_shapes={"images": {0: torch.export.Dim("batch")}},
         )
     assert program is not None
     model = program.model_proto
@@ -128,7 +134,7 @@ def reopen_torchscript(path: Path, module: Deployed) -> Compute:
         loaded = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
 
     @torch.no_grad()
-    def compute(images: NDArray[np.uint8]) -> list[NDArray[np.float32]]:
+    def compute(images: NDArray[Any]) -> list[NDArray[np.float32]]:
         with quiet():
             return [answer.numpy() for answer in loaded(torch.from_numpy(images))]
 
@@ -191,7 +197,8 @@ def _find_network(run: Run) -> nn.Module:
 
 
 def _examples(description: Description) -> Tensor:
-    return torch.zeros((EXAMPLES, *description.shape), dtype=torch.uint8)
+    kind = torch.uint8 if description.features is None else torch.float32
+    return torch.zeros((EXAMPLES, *description.shape), dtype=kind)
 
 
 def _remove_traces(model: Any) -> None:

@@ -82,6 +82,7 @@ def _collect(run: Run, exported: Exported) -> dict[str, Any]:
         "classes": made.classes,
         "shape": made.shape,
         "size": f"{made.height} x {made.width}, {'RGB' if made.channels == 3 else 'grey'}",
+        "inputs": "images" if made.features is None else "rows",
         "fit": made.fit,
         "network": made.model["name"],
         "source": source,

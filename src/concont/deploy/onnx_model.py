@@ -4,6 +4,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from concont.cores import count_cores
 from concont.deploy.description import (
+    FEATURES,
     IMAGES,
     LOGITS,
     PROBABILITIES,
@@ -20,6 +22,7 @@ from concont.deploy.description import (
 from concont.errors import DataError, UsageError, printable
 from concont.images.files import Fit
 
+KINDS = {IMAGES: "tensor(uint8)", FEATURES: "tensor(float)"}
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 SILENT = 4  # ONNX Runtime's own word goes to standard error, beside the error that it raises
 
@@ -38,8 +41,8 @@ class OnnxModel:
         return self.description.classes
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """Of an image: (H, W, channels)."""
+    def shape(self) -> tuple[int, ...]:
+        """Of an input: (H, W, channels) of an image, or (D,) of a row of features."""
         return self.description.shape
 
     @property
@@ -47,12 +50,13 @@ class OnnxModel:
         """How an image file is given that shape."""
         return self.description.fit
 
-    def compute(self, images: NDArray[np.uint8]) -> list[NDArray[np.float32]]:
+    def compute(self, images: NDArray[Any]) -> list[NDArray[np.float32]]:
         """Logits and probabilities (M, C) of images (M, H, W, channels)."""
         wanted = (len(images), len(self.classes))
+        inputs = images if self.description.features is None else images.astype(np.float32)
         try:
             found: list[NDArray[np.float32]] = self.session.run(
-                [LOGITS, PROBABILITIES], {IMAGES: images}
+                [LOGITS, PROBABILITIES], {self.description.goes_in: inputs}
             )
         except Exception as error:  # of many kinds, and what is in the file decides which
             raise DataError(f"the model cannot be run: {_first_line(error)}") from None
@@ -62,11 +66,11 @@ class OnnxModel:
             raise DataError("the model answers with what is no number")
         return found
 
-    def predict_proba(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def predict_proba(self, images: NDArray[Any]) -> NDArray[np.float32]:
         """Class probabilities (M, C) of images (M, H, W, channels)."""
         return self.compute(images)[1]
 
-    def predict(self, images: NDArray[np.uint8]) -> NDArray[np.int64]:
+    def predict(self, images: NDArray[Any]) -> NDArray[np.int64]:
         """The likeliest class (M,) of each image."""
         likeliest: NDArray[np.int64] = self.predict_proba(images).argmax(axis=1)
         return likeliest
@@ -117,9 +121,10 @@ def _refuse_other_ports(
     session: ort.InferenceSession, description: Description, where: str
 ) -> None:
     """What goes in and comes out must be what the description says."""
-    images = [(each.name, each.type, list(each.shape[1:])) for each in session.get_inputs()]
-    if images != [(IMAGES, "tensor(uint8)", list(description.shape))]:
-        raise DataError(f"{where} does not take the images that it says it takes")
+    inputs = [(each.name, each.type, list(each.shape[1:])) for each in session.get_inputs()]
+    name = description.goes_in
+    if inputs != [(name, KINDS[name], list(description.shape))]:
+        raise DataError(f"{where} does not take the {name} that it says it takes")
     answers = {each.name: each.shape[-1] for each in session.get_outputs() if each.shape}
     count = len(description.classes)
     if any(answers.get(name) != count for name in (LOGITS, PROBABILITIES)):
