@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from concont.core.controller import partial_confidence
     from concont.core.losses import contrastive_loss, partial_cross_entropy
     from concont.data.targets import as_sets
-    from concont.estimator import PartialLabelClassifier
+    from concont.estimator.classifier import PartialLabelClassifier
     from concont.run import Run, load
 
 _WHERE = {
     "AdaptiveThresholds": "core.balance",
     "PARMClassifier": "classic.parm",
-    "PartialLabelClassifier": "estimator",
+    "PartialLabelClassifier": "estimator.classifier",
     "Run": "run",
     "SSPLClassifier": "classic.sspl",
     "as_sets": "data.targets",

@@ -43,7 +43,8 @@ def kept_global_state() -> Iterator[None]:
 def _remember() -> Callable[[], None]:
     """A function that brings back what there is now."""
     python, numpy, cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    gpus = torch.cuda.get_rng_state_all() if used else None
     strict = torch.are_deterministic_algorithms_enabled()
     warns = torch.is_deterministic_algorithms_warn_only_enabled()
     cudnn: Any = torch.backends.cudnn

@@ -92,6 +92,10 @@ class Run:
             raise DataError("there is no test set to measure on")
         return {"on": on, **self.predictor.evaluate(inputs, truth)}
 
+    def read_history(self) -> list[dict[str, Any]]:
+        """The lines of metrics, first to last."""
+        return RunFolder(self.path).metrics()
+
     def read_problem(self, source: str | None = None, images: str | None = None) -> Problem:
         """What the run learned from and is measured on; refused if it is other data now.
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from concont.cli.app import Device, app, tell
-from concont.display import percent
 from concont.cli.run_data import DataNow, ImagesNow, list_run_inputs, read_problem
+from concont.display import percent
 from concont.errors import UsageError, count, printable
 from concont.runs.output import SUFFIXES, refuse_output
 

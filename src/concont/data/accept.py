@@ -87,8 +87,10 @@ def _accept_labels(found: dict[str, Any]) -> None:
         found["classes"] = np.unique([each for each in np.concatenate(texts) if each])
     classes = as_array(found["classes"]) if "classes" in found else None
     for name, labels in own.items():
-        by_name = classes is not None and labels.dtype.kind in (classes.dtype.kind, "U")
-        found[name] = _find_places(labels, classes, name) if by_name else labels
+        if classes is not None and labels.dtype.kind in (classes.dtype.kind, "U"):
+            found[name] = _find_places(labels, classes, name)
+        else:
+            found[name] = labels
     if classes is not None:
         found["classes"] = np.array([str(each) for each in classes.tolist()])
 
@@ -103,7 +105,7 @@ def _read_labels(labels: Any, name: str) -> NDArray[Any]:
     if several.any():
         row = int(several.argmax())
         raise ValueError(f"{name} row {row} has several labels; sets of them are `candidates`")
-    values = targets.classes[targets.sets.argmax(axis=1)]
+    values: NDArray[Any] = targets.classes[targets.sets.argmax(axis=1)]
     if values.dtype.kind == "f":
         values = values.astype(np.int64)  # whole numbers, which NaN had made floats
     values[targets.unlabelled] = "" if values.dtype.kind == "U" else UNKNOWN

@@ -105,7 +105,8 @@ def _read_matrix(y: Any, name: str) -> Targets | None:
         return None
     sets = _read_zeros_and_ones(array, name)
     classes = np.arange(array.shape[1]) if columns is None else _to_names(columns, name)
-    return Targets(classes, sets, sets.all(axis=1), by_column=columns is None)
+    full = np.asarray(sets.all(axis=1))
+    return Targets(classes, sets, full, by_column=columns is None)
 
 
 def _split_rows(column: NDArray[Any], name: str) -> list[tuple[Any, ...] | None]:
