@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from concont.config.own_network import take_network
 from concont.config.plain_values import to_plain
 from concont.config.resolve import resolve
 from concont.config.validate import get_section
@@ -95,12 +96,12 @@ def _prepare(
     out: str | Path | None,
 ) -> PreparedRun:
     """A new run that is ready to start."""
+    plain = to_plain(config) if isinstance(config, Mapping) else {}
     if isinstance(config, str):
         settings = resolve({}, recipe=config)
     elif isinstance(config, Settings):
         settings = config
     else:
-        plain = to_plain(config)
         code = get_section(plain, "method").get("name")  # a caller may name code to run
         like = None if own is None else OwnData(len(own.x_train), own.x_train.shape[1:])
         settings = resolve(plain, recipe=plain.pop("recipe", None), code=code, own=like)
@@ -108,6 +109,8 @@ def _prepare(
     folder.refuse_if_used()
     if own is not None:  # known by its content, whatever recipe it is trained with
         settings = replace(settings, data=replace(settings.data, source="", root=None))
+    if model is None:  # a caller may name the code of a network, too
+        settings, model = take_network(settings, get_section(plain, "model").get("own"))
     return trainer_of(settings).prepare(settings, folder, own, model)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from concont.cli.app import Device, app
+from concont.cli.run_data import OwnNetwork, open_run
 from concont.cli.table import Column, print_line, print_table
 
 WIDEST = 20  # classes whose confusions fit on a screen
@@ -21,15 +22,14 @@ def evaluate(
     images: Annotated[
         Path | None, typer.Option(help="The folder of a table's images; else the table's own.")
     ] = None,
+    model: OwnNetwork = None,
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure a finished run: accuracy, class by class, confusions, calibration."""
     import json
 
-    from concont.api import load
-
-    figures = load(run, device=device).evaluate(data, folder=images)
+    figures = open_run(run, device, model).evaluate(data, folder=images)
     if as_json:
         typer.echo(json.dumps(figures))
     else:

@@ -15,7 +15,7 @@ from concont.data.accept import to_inputs
 from concont.data.own_data import choose_side
 from concont.data.sources import check_images
 from concont.data.targets import as_array, refuse_masks
-from concont.errors import DataError, UsageError
+from concont.errors import DataError, UsageError, printable
 from concont.images.cache import load_images
 from concont.images.files import Fit, read_image
 from concont.training.predictor import Predictor
@@ -77,4 +77,10 @@ def _read_array(estimator: BaseEstimator, X: Any, fits: bool) -> NDArray[Any]:
 
 def _read_files(paths: Sequence[str], shape: tuple[int, ...]) -> NDArray[np.uint8]:
     height, width, channels = shape
-    return np.stack([read_image(path, (height, width), channels, FIT) for path in paths])
+    images = []
+    for path in paths:
+        try:
+            images.append(read_image(path, (height, width), channels, FIT))
+        except DataError as error:
+            raise DataError(f"{printable(path)}: {error}") from None
+    return np.stack(images)

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from concont.config.plain_values import to_plain
 from concont.errors import DataError, UsageError
 from concont.estimator.inputs import as_value_errors
 from concont.estimator.trained import Trained, read_trained
@@ -44,7 +43,7 @@ class SavedMixin:
             if not overwrite and Path(path).exists():
                 raise UsageError(f"{path} is there already; overwrite=True replaces it")
             refuse_output(Path(path), overwrite)
-            params = {name: _to_json(getattr(self, name)) for name in SAVED}
+            params = {name: getattr(self, name) for name in SAVED}
             fitted = {name: getattr(self, name) for name in FITTED if hasattr(self, name)}
             names = {"classes": self.classes_.tolist(), "network": self.network is not None}
             if hasattr(self, "feature_names_in_"):
@@ -103,10 +102,3 @@ class SavedMixin:
         if self._live is None:
             self._live = self._trained.make_predictor(self.device, self.network)
         return self._live
-
-
-def _to_json(value: Any) -> Any:
-    """A parameter as JSON knows it; a stream of random numbers is left out."""
-    if isinstance(value, np.random.RandomState):
-        return None
-    return to_plain({"value": value})["value"]

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -41,10 +41,12 @@ class Trained:
         """One file of safetensors; more: what else JSON is to hold, and further arrays."""
         from safetensors.numpy import save
 
-        text = json.dumps({"settings": self.settings, "data": self.data, "more": dict(more)})
+        text = json.dumps(
+            {"settings": self.settings, "data": self.data, "more": dict(more)}, default=_to_json
+        )
         tensors = {f"weights.{name}": each for name, each in self.weights.items()}
         tensors |= {f"more.{name}": each for name, each in arrays.items()}
-        whole = {name: np.ascontiguousarray(each) for name, each in tensors.items()}
+        whole = {name: np.asarray(each, order="C") for name, each in tensors.items()}
         write_whole(path, lambda place: _write_bytes(place, save(whole, {KEY: text})))
 
 
@@ -90,6 +92,13 @@ def _read_metadata(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
 
 def _describe_damage(path: Path, problem: object) -> DataError:
     return DataError(f"{printable(path)} is damaged: {printable(problem)}")
+
+
+def _to_json(value: Any) -> Any:
+    """A parameter that JSON does not know: a path, a number of NumPy; else nothing, as a stream."""
+    if isinstance(value, PurePath):
+        return str(value)
+    return value.tolist() if hasattr(value, "tolist") else None
 
 
 def _write_bytes(path: Path, content: bytes) -> None:

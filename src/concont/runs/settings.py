@@ -36,7 +36,7 @@ NOT_RUN = "is code of your own, which is run only if you name it: --method"
 # Settings that came after the first records: with these values hashes are what they were.
 LATER: dict[str, Plain] = {
     "data": {"noise": 0.0},
-    "model": {"stem": "auto", "weights": None, "start": None},
+    "model": {"stem": "auto", "weights": None, "start": None, "own": None},
     "method": {"trust": 1.0, "vote_strength": 1.0, "vote_strength_end": None},
     "optimizer": {"backbone_rate": 1.0},
     "train": {"skip_nonfinite": 0},
@@ -201,7 +201,7 @@ class Settings:
         """What a result is identified by: all settings that can change it, and no path.
 
         Data that has no name of its own is known by the digest of its content, a file of candidate
-        sets by their hash, a method of the user's own by class, file name and digest.
+        sets by their hash, a method or a network of the user's own by name, file name and digest.
         """
         plain = self.as_dict()
         del plain["recipe"]
@@ -211,6 +211,8 @@ class Settings:
             forget(plain, path)
         for name in self.model.files:
             plain["model"][name] = "file"  # whose digest stands beside it
+        if self.model.own is not None:
+            plain["model"]["own"] = code_name(self.model.own)
         for section, usual in LATER.items():
             plain[section] = _without(plain[section], usual)
         if plain["data"]["source"] not in NAMED_SOURCES:
