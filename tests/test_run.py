@@ -9,7 +9,9 @@ from concont.errors import DataError, UsageError
 def test_a_run_of_an_own_network_cannot_be_loaded_without_it(tmp_path, toy_arrays, toy_config):
     body = nn.Sequential(nn.Flatten(), nn.Linear(64, 12))
     concont.train(toy_config, data=toy_arrays, model=body, out=tmp_path / "run")
-    with pytest.raises(UsageError, match="if it is one of your own"):
+    with pytest.raises(
+        UsageError, match="is a network of your own, which is run only if you name it"
+    ):
         concont.load(tmp_path / "run")
 
 

@@ -78,7 +78,7 @@ def train(
     own = None if data is None else sources.from_arrays(accept_arrays(data))
     with kept_global_state():
         if resume is None:
-            run = _prepare({} if config is None else config, own, model, out)
+            run, model = _prepare({} if config is None else config, own, model, out)
         else:
             folder = RunFolder(resume)
             code = _find_method_alone(config, out)
@@ -94,8 +94,8 @@ def _prepare(
     own: sources.Dataset | None,
     model: nn.Module | None,
     out: str | Path | None,
-) -> PreparedRun:
-    """A new run that is ready to start."""
+) -> tuple[PreparedRun, nn.Module | None]:
+    """A new run that is ready to start, and its own network, if it has one."""
     plain = to_plain(config) if isinstance(config, Mapping) else {}
     if isinstance(config, str):
         settings = resolve({}, recipe=config)
@@ -111,7 +111,7 @@ def _prepare(
         settings = replace(settings, data=replace(settings.data, source="", root=None))
     if model is None:  # a caller may name the code of a network, too
         settings, model = take_network(settings, get_section(plain, "model").get("own"))
-    return trainer_of(settings).prepare(settings, folder, own, model)
+    return trainer_of(settings).prepare(settings, folder, own, model), model
 
 
 def _find_method_alone(config: Any, out: str | Path | None) -> str | None:

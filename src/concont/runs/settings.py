@@ -211,8 +211,8 @@ class Settings:
             forget(plain, path)
         for name in self.model.files:
             plain["model"][name] = "file"  # whose digest stands beside it
-        if self.model.own is not None:
-            plain["model"]["own"] = code_name(self.model.own)
+        if plain["model"]["own"] is not None:
+            plain["model"]["own"] = code_name(plain["model"]["own"])
         for section, usual in LATER.items():
             plain[section] = _without(plain[section], usual)
         if plain["data"]["source"] not in NAMED_SOURCES:
