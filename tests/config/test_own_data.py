@@ -9,7 +9,8 @@ from concont.data.own_data import OwnData
 
 @pytest.mark.parametrize(("device", "name"), [("cpu", "own-cpu"), ("cuda", "own")])
 def test_the_recipe_follows_the_device(device, name):
-    assert choose_recipe(device) == name
+    assert choose_recipe(OwnData(10, (8, 8, 3)), device) == name
+    assert choose_recipe(OwnData(10, (8,)), device) == "features"
 
 
 @pytest.mark.parametrize("rows", [10, 300, 3000, 100_000, 10_000_000])
@@ -17,7 +18,7 @@ def test_the_recipe_follows_the_device(device, name):
 def test_a_run_has_about_as_many_steps_whatever_the_number_of_images(rows, name):
     settings = resolve({}, name, own=OwnData(rows, (32, 32, 3)))
     epochs, steps = settings.train.epochs, max(1, rows // settings.train.batch_size)
-    assert settings.train.batch_size == {"own": 256, "own-cpu": 64}[name]
+    assert settings.train.batch_size == {"own": 256, "own-cpu": 64, "features": 128}[name]
     assert 1 <= settings.train.evaluate_every <= epochs
     assert epochs in (1, 2000) or 0.6 < epochs * steps / STEPS[name] < 1.5
 

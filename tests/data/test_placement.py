@@ -3,9 +3,18 @@ import pytest
 import torch
 
 from concont.data.mapped_arrays import RowsOf
-from concont.data.placement import Resident, Streamed, TrainingSet, place_images, to_images
+from concont.data.placement import (
+    Resident,
+    Streamed,
+    TrainingSet,
+    channels_first,
+    place_images,
+    to_floats,
+    to_images,
+)
 from concont.data.problem import make_problem
 from concont.data.sources import from_arrays, read_npz
+from concont.errors import DataError
 from concont.runs.settings import Data
 
 CPU = torch.device("cpu")
@@ -113,3 +122,40 @@ def test_the_training_set_holds_the_rows_of_the_problem(problem):
     data = TrainingSet.of(problem, CPU, 0.5)
     assert data.images.images.shape == (40, 1, 8, 8)
     assert torch.equal(data.candidates, torch.from_numpy(problem.candidates))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16, ">f8"])
+def test_features_are_float32_wherever_they_lie(tmp_path, kind):
+    rows = np.random.RandomState(0).randn(50, 6).astype(kind)
+    expected = torch.from_numpy(rows.astype(np.float32))
+    plan = torch.randperm(50, generator=torch.Generator().manual_seed(0)).view(5, 10)
+    chosen = RowsOf(rows, np.arange(50))
+    for placed in (Resident(rows, CPU), Resident(chosen, CPU), Streamed(rows, CPU)):
+        assert placed.shape == (50, 6)
+        batches = list(placed.batches(plan))
+        assert all(torch.equal(b, expected[r]) for b, r in zip(batches, plan, strict=True))
+        assert torch.equal(torch.cat(list(placed.split(7))), expected)
+        assert batches[0].dtype == torch.float32
+
+
+def test_features_of_float32_are_not_copied():
+    rows = np.zeros((4, 3), np.float32)
+    placed = Resident(rows, CPU)
+    rows[2, 1] = 5
+    assert placed.images[2, 1] == 5
+
+
+def test_features_beyond_float32_are_refused():
+    rows = np.ones((4, 3))
+    rows[1, 2] = 1e300
+    for place in (Resident, lambda r, d: next(Streamed(r, d).batches(torch.arange(4).view(1, 4)))):
+        with pytest.raises(DataError, match="beyond the range of float32"):
+            place(rows, CPU)
+
+
+def test_only_images_are_scaled_and_reordered():
+    images, rows = torch.full((2, 4, 5, 3), 255, dtype=torch.uint8), torch.full((2, 4), 255.0)
+    assert channels_first(images).shape == (2, 3, 4, 5)
+    assert to_floats(images).max() == 1
+    assert channels_first(rows) is rows
+    assert to_floats(rows) is rows

@@ -56,3 +56,13 @@ def test_a_narrow_resnet_is_the_same_but_for_its_channels():
         assert [d if d in (1, 3) else d // 4 for d in full.shape] == list(thin.shape), name
     last = narrow.layer4[1].conv2.weight
     assert abs(last.std() / (2 / (9 * 128)) ** 0.5 - 1) < 0.05  # He's spread, by outputs
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_an_mlp_has_so_many_layers_of_so_many_units(depth):
+    body = BACKBONES["mlp"]((7,), Model("mlp", width=12, depth=depth))
+    assert body(torch.randn(5, 7)).shape == (5, 12)
+    linear = [module for module in body if isinstance(module, nn.Linear)]
+    sizes = [(each.in_features, each.out_features) for each in linear]
+    assert sizes == [(7, 12), *[(12, 12)] * (depth - 1)]
+    assert (body(torch.randn(5, 7)) >= 0).all()

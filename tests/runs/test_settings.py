@@ -7,10 +7,7 @@ from concont.methods.concont import ConCont
 from concont.methods.partial import Partial
 from concont.runs.model_settings import Model
 from concont.runs.settings import DATA_PATHS, HOW_READ, Data, Optimizer, Settings, Train
-from concont.runs.view_settings import (
-    View,
-    Views,
-)
+from concont.runs.view_settings import OF_FEATURES, View, Views
 
 
 def test_the_defaults_are_the_papers():
@@ -55,6 +52,8 @@ WITHOUT_EFFECT |= {f"data.{name}" for name in (*DATA_PATHS, *HOW_READ)}  # the d
 WITHOUT_EFFECT |= {"model.width", "method.part_rows"}  # with ResNet, and with the partial loss
 WITHOUT_EFFECT |= {"model.weights_digest", "model.start_digest"}  # where no weights are given
 WITHOUT_EFFECT |= {"model.own_digest"}  # where no network of the user's own is
+WITHOUT_EFFECT |= {"model.depth"}  # and those of the views of features
+WITHOUT_EFFECT |= {f"views.{kind}.{name}" for kind in ("weak", "strong") for name in OF_FEATURES}
 WITHOUT_EFFECT |= {"data.stratified"}  # where all rows keep a set
 
 
@@ -135,7 +134,7 @@ def test_a_run_to_start_from_is_known_by_its_content():
     ("values", "message"),
     [
         ({"name": "resnet81"}, "no network 'resnet81'; did you mean resnet18?"),
-        ({"name": "zzz"}, "there are .*small, or timm:NAME"),
+        ({"name": "zzz"}, "there are .*small, mlp, or timm:NAME"),
         ({"name": "small", "weights": "pretrained"}, "weights are for a timm:NAME; small starts"),
         ({"name": "timm:resnet18", "weights": "x.pth"}, "convert it once: safetensors.torch.save"),
         ({"start": "run/checkpoint.pt"}, "give a run, or its model.safetensors"),
@@ -145,3 +144,19 @@ def test_a_run_to_start_from_is_known_by_its_content():
 def test_networks_and_weights_that_cannot_be(values, message):
     with pytest.raises(ValueError, match=message):
         Model(**values)
+
+
+def test_the_views_of_images_and_of_features_are_told_apart_by_the_hash():
+    images = Settings(ConCont(), data=Data(source="digits", unlabeled=True))
+    features = replace(images, model=Model("mlp"))
+
+    def change(settings, **values):
+        views = settings.views
+        return replace(settings, views=replace(views, weak=replace(views.weak, **values))).hash()
+
+    assert change(images, noise=0.5, masked=0.5) == images.hash()
+    assert change(images, crop=(0.9, 1.0)) != images.hash()
+    assert change(features, crop=(0.9, 1.0), pad=0) == features.hash()
+    assert len({features.hash(), change(features, noise=0.5), change(features, masked=0.5)}) == 3
+    assert replace(features, views=replace(features.views, flip=False)).hash() == features.hash()
+    assert replace(features, model=Model("mlp", depth=3)).hash() != features.hash()

@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -11,6 +11,7 @@ from concont.runs.view_settings import (
     POLICY_VARIANTS,
     WEAK_VARIANTS,
     View,
+    list_idle,
 )
 
 
@@ -109,3 +110,40 @@ def test_a_number_of_pixels_stays_a_whole_number(given, kept):
 def test_a_pad_that_is_neither_is_refused(given):
     with pytest.raises(UsageError, match=r"views\.weak\.pad is "):
         resolve({}, "cifar10", ["views.weak.crop=[1, 1]", f"views.weak.pad={given}"])
+
+
+def test_every_setting_of_a_view_is_for_images_or_for_features():
+    of_images, of_features = (set(list_idle(kind)) for kind in (False, True))
+    assert of_images == {(k, name) for k in ("weak", "strong") for name in ("noise", "masked")}
+    assert ("flip",) in of_features
+    assert ("strong", "crop") in of_features
+    assert not of_images & of_features
+    assert len(of_images | of_features) == 1 + 2 * len(fields(View))
+
+
+@pytest.mark.parametrize(
+    ("model", "views", "said"),
+    [
+        (
+            "mlp",
+            {"weak": {"crop": [0.9, 1.0]}},
+            "views.weak.crop has no effect with model.name mlp",
+        ),
+        ("mlp", {"strong": "pico"}, "views.strong.draws has no effect with model.name mlp"),
+        ("mlp", {"flip": False}, "views.flip has no effect with model.name mlp"),
+        ("small", {"strong": {"noise": 0.5}}, "views.strong.noise has no effect with model.name"),
+        (None, {"weak": {"masked": 0.5}}, "views.weak.masked has no effect with model.name resnet"),
+    ],
+)
+def test_what_has_no_effect_on_the_inputs_is_refused(model, views, said):
+    plain = {"views": views} | ({} if model is None else {"model": {"name": model}})
+    with pytest.raises(UsageError, match=said):
+        resolve(plain)
+
+
+def test_views_of_a_recipe_go_without_a_word_where_the_network_is_another():
+    found = resolve({"model": {"name": "mlp"}}, "digits")
+    assert found.views.weak == found.views.strong == View()
+    again = resolve({"model": {"name": "small"}}, "features")
+    assert again.views.weak == again.views.strong == View()
+    assert resolve({}, "features").views.strong.noise > 0

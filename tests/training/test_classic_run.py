@@ -120,7 +120,7 @@ def test_what_cannot_be_learned_is_refused(tmp_path, toy_config):
     full = {**clusters(), "candidates": np.ones((90, 3), dtype=bool)}
     with pytest.raises(DataError, match="nothing to learn from"):
         classic_run.prepare(resolve({"method": {"name": "sspl"}}), folder, from_arrays(full))
-    with pytest.raises(UsageError, match="this data holds features, no images"):
+    with pytest.raises(UsageError, match="holds features, and small learns of images"):
         toy_config["data"] = {}
         concont.train(toy_config, data=clusters(), out=folder.path)
     with pytest.raises(UsageError, match="sspl trains no network; leave the model out"):

@@ -258,11 +258,11 @@ def test_the_first_request_to_stop_ends_a_fit(tmp_path, rows, number):
 
 
 @pytest.mark.slow
-def test_a_network_on_features_is_refused_in_a_line(tmp_path):
+def test_a_network_of_images_on_features_is_refused_in_a_line(tmp_path):
     path = tmp_path / "rows.npz"
     np.savez(path, x_train=np.random.rand(20, 3), y_train=np.arange(20) % 2)
-    done = concont("train", "--data", path, "--out", tmp_path / "run")
+    done = concont("train", "--data", path, "--recipe", "own-cpu", "--out", tmp_path / "run")
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert "this data holds features, no images" in line
+    assert "this data holds features, and small learns of images" in line
     assert "Traceback" not in done.stderr

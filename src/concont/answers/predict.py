@@ -81,6 +81,8 @@ def predict_files(
     Only one batch of images is in memory at a time; a batch's skipped images come first.
     """
     refuse_top(labeler, top)
+    if len(labeler.shape) != 3:
+        raise UsageError("the run learned from rows of features, so it labels no image files")
     height, width, _ = labeler.shape
     size = max(1, min(AT_ONCE, PIXELS // (height * width)))
     starts = range(0, len(images), size)

@@ -105,7 +105,8 @@ def drop_unused(plain: Mapping[str, Any], kinds: Mapping[str, type]) -> Plain:
         values = get_section(plain, section)
         unused = find_unused(kind, values)
         kept[section] = {key: value for key, value in values.items() if key not in unused}
-    kept["views"] = copy.deepcopy(dict(get_section(plain, "views")))
+    if "views" in plain:
+        kept["views"] = copy.deepcopy(dict(get_section(plain, "views")))
     for path in list_idle(_learns_of_features(plain)):
         forget(kept, ("views", *path))
     return kept

@@ -25,13 +25,13 @@ def read_feature_file(path: Path, size: int) -> NDArray[np.floating]:
     """
     if path.suffix not in FEATURE_FILES:
         known = ", ".join(FEATURE_FILES)
-        raise UsageError(f"{printable(path)} holds no features: give a file of {known}")
+        raise UsageError(f"the run learned from rows of features: give a file of them, {known}")
     if not path.is_file():
         raise UsageError(f"{printable(path)}: no such file")
     where = printable(path)
     try:
         found, name = _read(path)
-    except DAMAGE as error:
+    except (*DAMAGE, UserWarning) as error:
         raise DataError(f"{where}: damaged, or no matrix of numbers ({printable(error)})") from None
     if found.ndim != 2 or found.dtype.kind not in "fiu":
         raise DataError(f"{where}: {name} is {found.dtype} of shape {found.shape}, no features")

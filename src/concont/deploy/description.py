@@ -47,10 +47,10 @@ class Description:
 
     def as_texts(self) -> dict[str, str]:
         """JSON by name: what all three formats can carry."""
-        return {
-            each.name: json.dumps(getattr(self, each.name), ensure_ascii=False)
-            for each in fields(self)
-        }
+        said = {each.name: getattr(self, each.name) for each in fields(self)}
+        if self.features is None:
+            del said["features"]  # files of images say nothing of them
+        return {name: json.dumps(value, ensure_ascii=False) for name, value in said.items()}
 
 
 def read_description(texts: Mapping[str, str], where: str) -> Description:

@@ -237,9 +237,11 @@ class PartialLabelClassifier(SetScoreMixin, SavedMixin, BaseEstimator):  # type:
             seed = check_random_state(seed).randint(2**31 - 1)
         plain: Plain = {
             "method": {"name": self.method},
-            "data": {"seed": seed, "holdout": self.validation},
+            # The sets are what they are: a recipe's own way to draw some is none of theirs.
+            "data": {"labeled": None, "ambiguity": None, "noise": 0.0},
             "train": {"seed": seed, "epochs": self.epochs, "device": self.device},
         }
+        plain["data"] |= {"seed": seed, "holdout": self.validation}
         if self.epochs is None:
             del plain["train"]["epochs"]
         if self.recipe is not None:

@@ -1,0 +1,32 @@
+import numpy as np
+import pytest
+import torch
+
+from concont.augment.features import NEVER_VARIES
+from concont.data.mapped_arrays import RowsOf
+from concont.training import moments
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("at_once", [7, 2**22])
+def test_the_moments_are_those_of_all_rows(monkeypatch, kind, at_once):
+    monkeypatch.setattr(moments, "AT_ONCE", at_once)
+    rows = (np.random.RandomState(0).randn(50, 3) * [1, 10, 0.1] + [0, 100, -3]).astype(kind)
+    chosen = RowsOf(rows, np.arange(0, 50, 2))
+    for given, all_rows in ((rows, rows), (chosen, rows[::2])):
+        mean, std = moments.measure_features(given)
+        wide = all_rows.astype(np.float64)
+        assert mean.dtype == std.dtype == torch.float32
+        assert np.allclose(mean, wide.mean(axis=0), rtol=1e-6)
+        assert np.allclose(std, wide.std(axis=0), rtol=1e-5)
+
+
+def test_a_feature_that_does_not_vary_counts_for_nothing():
+    rows = np.random.RandomState(0).randn(20, 4)
+    rows[:, 1], rows[:, 2] = 0.1, 0.0
+    rows[:, 3] = 1e9 + 1e-3 * rows[:, 3]  # float32 cannot tell these apart
+    mean, std = moments.measure_features(rows)
+    assert std[1:].tolist() == [pytest.approx(NEVER_VARIES)] * 3
+    normalised = (torch.from_numpy(rows.astype(np.float32)) - mean) / std
+    assert normalised[:, 1:].abs().max() < 1e-20
+    assert normalised[:, 0].std() == pytest.approx(1, rel=0.05)
