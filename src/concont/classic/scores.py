@@ -85,6 +85,9 @@ def set_score(estimator: Any, X: Any, y: Any) -> float:
 def _average(values: Any, known: Targets, sample_weight: Any) -> float:
     said = ~known.unlabelled
     if not said.any():
-        raise ValueError("every row of y is unlabelled, so there is nothing to score against")
+        raise ValueError(
+            "every row of y is unlabelled, so there is nothing to score against; where the "
+            "unlabelled rows stand together, shuffle the folds: cv=KFold(5, shuffle=True)"
+        )
     weights = None if sample_weight is None else np.asarray(sample_weight)[said]
     return float(np.average(values[said], weights=weights))
