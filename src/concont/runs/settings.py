@@ -154,6 +154,14 @@ def _without(section: Plain, usual: Plain) -> Plain:
     return {k: value for k, value in section.items() if k not in usual or usual[k] != value}
 
 
+def _leave_out_folders(plain: Plain, own_method: str | None) -> None:
+    """Of code of the user's own the file's name alone, whose digest stands beside it."""
+    if own_method is not None:
+        plain["method"]["name"] = code_name(own_method)
+    if "own" in plain["model"]:
+        plain["model"]["own"] = code_name(plain["model"]["own"])
+
+
 @dataclass(frozen=True)
 class Settings:
     """All of a run's settings; what `config.yaml` holds."""
@@ -211,16 +219,13 @@ class Settings:
             forget(plain, path)
         for name in self.model.files:
             plain["model"][name] = "file"  # whose digest stands beside it
-        if plain["model"]["own"] is not None:
-            plain["model"]["own"] = code_name(plain["model"]["own"])
         for section, usual in LATER.items():
             plain[section] = _without(plain[section], usual)
         if plain["data"]["source"] not in NAMED_SOURCES:
             plain["data"]["source"] = data_digest
         if plain["data"].pop("candidates") is not None:
             plain["data"]["candidates"] = sets_hash
-        if self.own_method is not None:
-            plain["method"]["name"] = code_name(self.own_method)
+        _leave_out_folders(plain, self.own_method)
         plain = {name: plain[name] for name in self.method.sections}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
