@@ -99,6 +99,7 @@ REFUSED = {
     "row 1 of y holds NaN beside numbers": np.array([[0, 1.0], [NAN, 1]]),
     "must hold 0 and 1 alone \\(or booleans\\), no texts": np.array([["a", "b"], ["c", "d"]]),
     "must hold 0 and 1 alone \\(or booleans\\): candidate": np.array([[0, 2], [1, 1]]),
+    "must hold 0 and 1 alone \\(or booleans\\)$": np.array([[None, {1}], [0, 1]]),
     "Unknown label type: y holds continuous": np.linspace(0, 1, 5),
     "y has 3 axes": np.ones((2, 2, 2)),
     "masks of arrays": np.ma.masked_equal([0, 1, 2], 1),

@@ -69,7 +69,9 @@ def _name(model: Model, reference: str, source: MethodSource) -> Model:
     """With the name and the digest of the code; it may have moved, or changed with a warning."""
     known = model.own
     if known is not None and ".py:" in known and code_name(known) != code_name(reference):
-        raise UsageError(f"this was trained with network {known}, not with {reference}")
+        raise UsageError(
+            f"this was trained with network {printable(known)}, not with {printable(reference)}"
+        )
     if model.own_digest not in (None, source.digest):
         log.warning("%s has changed since these settings were written", source.reference)
     if known is not None and ".py:" not in known:

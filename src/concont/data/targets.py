@@ -196,7 +196,10 @@ def _stack_zeros_and_ones(rows: Iterable[Any]) -> NDArray[Any] | None:
 def _read_zeros_and_ones(array: NDArray[Any], name: str) -> Sets:
     if array.dtype.kind not in "biufO" or _holds_text(array):
         raise ValueError(f"a matrix {name} must hold 0 and 1 alone (or booleans), no texts")
-    values = array.astype(np.float64)
+    try:
+        values = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"a matrix {name} must hold 0 and 1 alone (or booleans)") from None
     values[np.isnan(values).all(axis=1)] = 1
     if np.isnan(values).any():
         row = int(np.isnan(values).any(axis=1).argmax())
