@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from concont.api import train
 from concont.classic import features
@@ -28,7 +29,7 @@ SECONDS = 200
 WARM = multiprocessing.get_context("forkserver")
 WARM.set_forkserver_preload(
     [
-        *("concont.cli", "concont.cli.demo_run", "concont.cli.display"),
+        *("concont.cli", "concont.cli.demo_run", "concont.display"),
         *("concont.api", "concont.answers.predict", "concont.deploy.export"),
         *("concont.sweep.schedule", "concont.paper.comparison", "concont.classic.sspl"),
         *("concont.classic.parm", "sklearn.datasets", "rich.table", "rich.progress"),
@@ -167,3 +168,20 @@ def _main(words, cwd, columns, out, err):
 
     torch.set_num_threads(1)
     main()
+
+
+def own_body(seed=0):
+    """A network of a user's own, for images of 8 x 8, with random draws of its own."""
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 12), nn.Dropout(0.2))
+
+
+def train_own(config, arrays, folder):
+    """Train that network."""
+    train(config, data=arrays, model=own_body(), out=folder)
+
+
+def train_at_a_terminal(terminal, config, folder):
+    """Train as a program does whose standard error a person watches."""
+    os.dup2(os.open(terminal, os.O_RDWR), 2)
+    train(config, out=folder)

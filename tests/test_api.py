@@ -1,12 +1,19 @@
 import json
+import os
+import pty
+import select
+import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 
 import concont
 from concont.errors import DataError, UsageError
+from processes import WARM, own_body, train_at_a_terminal, train_own
 
 
 def test_train_load_and_predict_on_own_arrays(tmp_path, toy_arrays, toy_config):
@@ -35,13 +42,6 @@ def test_an_own_network(tmp_path, toy_arrays, toy_config):
     assert np.array_equal(run.predict_proba(images), again.predict_proba(images))
 
 
-def test_a_run_of_an_own_network_cannot_be_loaded_without_it(tmp_path, toy_arrays, toy_config):
-    body = nn.Sequential(nn.Flatten(), nn.Linear(64, 12))
-    concont.train(toy_config, data=toy_arrays, model=body, out=tmp_path / "run")
-    with pytest.raises(UsageError, match="if it is one of your own"):
-        concont.load(tmp_path / "run")
-
-
 def test_a_file_a_recipe_and_evaluation(tmp_path, toy_npz, toy_config):
     toy_config["data"]["source"] = str(toy_npz)
     run = concont.train(toy_config, out=tmp_path / "run")
@@ -60,115 +60,6 @@ def test_own_arrays_are_never_called_by_a_recipes_name(tmp_path, toy_arrays, toy
     run = concont.train({**toy_config, "recipe": "digits"}, data=toy_arrays, out=tmp_path / "run")
     assert run.summary["recipe"] == "digits"
     assert len(run.summary["data"]) == 64  # a digest
-
-
-def test_evaluation_on_other_classes_is_refused(tmp_path, toy_arrays, toy_config):
-    run = concont.train(toy_config, data=toy_arrays, out=tmp_path / "run")
-    with pytest.raises(DataError, match="digits has other classes"):
-        run.evaluate("digits")
-
-
-@pytest.fixture
-def run(tmp_path, toy_arrays, toy_config):
-    return concont.train(toy_config, data=toy_arrays, out=tmp_path / "run")
-
-
-def test_evaluation_on_own_arrays(tmp_path, run, toy_arrays, toy_npz):
-    images, labels = toy_arrays["x_test"], toy_arrays["y_test"]
-    figures = run.evaluate(images, labels)
-    assert figures == {**run.evaluate(toy_npz), "on": "given"}
-    assert figures["accuracy"] == run.summary.accuracy_last
-    part = run.evaluate(images[:7], labels[:7].tolist())
-    assert (part["n"], part["on"]) == (7, "given")
-    assert part["accuracy"] == np.mean(run.predict(images[:7]) == labels[:7])
-
-
-def test_evaluation_of_features_on_own_arrays(tmp_path):
-    x, y = np.random.RandomState(0).randn(60, 4), np.arange(60) % 3
-    x[np.arange(60), y] += 5
-    arrays = {"x_train": x[:40], "y_train": y[:40]}
-    run = concont.train({"method": {"name": "sspl"}}, data=arrays, out=tmp_path / "run")
-    figures = run.evaluate(x[40:], y[40:])
-    assert figures["accuracy"] == np.mean(run.predict(x[40:]) == y[40:]) > 0.8
-    assert (figures["n"], figures["calibration_error"]) == (20, None)
-
-
-BAD = {
-    "give the true labels": lambda x, y: (x,),
-    "the run learned from arrays; give some": lambda x, y: (),
-    "images is int64 of shape": lambda x, y: (5, y),
-    "labels go with images of your own": lambda x, y: ("digits", y),
-    "labels has 19 rows, its images 20": lambda x, y: (x, y[:19]),
-    "labels row 3 has no label": lambda x, y: (x, np.where(np.arange(20) == 3, -1, y)),
-    "labels row 1 is 2; it must be 0 to 1": lambda x, y: (x, y * 2),
-    "labels is float64": lambda x, y: (x, y * 1.0),
-    "the images are \\(4, 8, 1\\); the run": lambda x, y: (x[:, 4:], y),
-    "evaluate: images is float64": lambda x, y: (x / 255, y),
-}
-
-
-@pytest.mark.parametrize("message", BAD)
-def test_arrays_that_cannot_be_measured_are_refused(run, toy_arrays, message):
-    arguments = BAD[message](toy_arrays["x_test"], toy_arrays["y_test"])
-    with pytest.raises((DataError, UsageError), match=message):
-        run.evaluate(*arguments)
-
-
-def test_a_damaged_network_is_named(tmp_path, toy_arrays, toy_config):
-    concont.train(toy_config, data=toy_arrays, out=tmp_path / "run")
-    path = tmp_path / "run" / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(DataError, match=r"model\.safetensors is damaged"):
-        concont.load(tmp_path / "run")
-
-
-def test_data_that_changed_is_not_measured(tmp_path, toy_npz, toy_arrays, toy_config):
-    toy_config["data"]["source"] = str(toy_npz)
-    run = concont.train(toy_config, out=tmp_path / "run")
-    np.savez(toy_npz, **{**toy_arrays, "x_test": toy_arrays["x_test"] // 2})
-    with pytest.raises(DataError, match="other data"):
-        run.evaluate()
-    arrays = {k: v for k, v in toy_arrays.items() if "test" not in k}
-    np.savez(toy_npz, **arrays)
-    with pytest.raises(DataError, match="no test set"):
-        run.evaluate(str(toy_npz))
-
-
-def test_predictions_leave_nothing_in_the_cache(tmp_path, toy_npz, toy_arrays, monkeypatch):
-    """Training and measuring keep the features of whole data sets; a batch comes once."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    config = {"method": {"name": "sspl", "size": 16}, "data": {"source": str(toy_npz)}}
-    run = concont.train(config, out=tmp_path / "run")
-    kept = sorted((tmp_path / "cache").rglob("*.npy"))
-    assert len(kept) == 2  # images to train on, and to test
-    predicted = [run.predict(toy_arrays["x_test"][k : k + 10]) for k in (0, 10)]
-    assert sorted((tmp_path / "cache").rglob("*.npy")) == kept
-    found = np.mean(np.concatenate(predicted) == toy_arrays["y_test"])
-    assert found == run.summary["accuracy_last"]
-    for path in kept:
-        path.unlink()
-    assert run.evaluate()["accuracy"] == found
-    assert len(list((tmp_path / "cache").rglob("*.npy"))) == 1
-
-
-def own_body():
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, 12))
-
-
-def test_a_second_load_with_the_same_module_leaves_the_first_alone(
-    tmp_path, toy_arrays, toy_config
-):
-    for seed in (1, 2):
-        toy_config["train"] |= {"seed": seed, "epochs": 1}
-        concont.train(toy_config, data=toy_arrays, model=own_body(), out=tmp_path / str(seed))
-    body, images = own_body(), toy_arrays["x_test"]
-    before = {name: tensor.clone() for name, tensor in body.state_dict().items()}
-    first = concont.load(tmp_path / "1", model=body)
-    expected = first.predict_proba(images)
-    second = concont.load(tmp_path / "2", model=body)
-    assert not np.array_equal(second.predict_proba(images), expected)
-    assert np.array_equal(first.predict_proba(images), expected)
-    assert all(tensor.equal(before[name]) for name, tensor in body.state_dict().items())
 
 
 def test_two_threads_train_and_load_as_one_alone_would(tmp_path, toy_arrays, toy_config):
@@ -200,3 +91,115 @@ def test_two_runs_at_the_same_moment_have_a_folder_each(
     for name in names:
         lines = (tmp_path / "runs" / name / "metrics.jsonl").read_text().splitlines()
         assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3]
+
+
+def test_config_and_arrays_as_people_have_them(tmp_path, toy_arrays, toy_config):
+    """Other forms of the same settings and data give the same run."""
+    whole = concont.train(toy_config, data=toy_arrays, out=tmp_path / "plain")
+    toy_config["train"] |= {"epochs": np.int64(3), "batch_size": torch.tensor(16)}
+    toy_config["optimizer.lr"] = np.float64(toy_config.pop("optimizer")["lr"])
+    lists = {name: values.tolist() for name, values in toy_arrays.items()}
+    tensors = {name: torch.from_numpy(values) for name, values in toy_arrays.items()}
+    for number, data in enumerate((lists, tensors)):
+        run = concont.train(toy_config, data=data, out=tmp_path / str(number))
+        assert run.summary["settings_hash"] == whole.summary["settings_hash"]
+        images = toy_arrays["x_test"]
+        assert np.array_equal(run.predict_proba(images), whole.predict_proba(images))
+
+
+def test_sets_of_names(tmp_path, toy_arrays, toy_config):
+    toy_config["data"] = {}
+    names = np.array(["dark", "light"])[toy_arrays["y_train"]]
+    sets = [{name} if row % 3 else None for row, name in enumerate(names)]
+    data = {"x_train": toy_arrays["x_train"], "candidates": sets}
+    run = concont.train(toy_config, data=data, out=tmp_path / "run")
+    assert run.classes == ("dark", "light")
+    assert run.data["n_partial"] == sum(each is not None for each in sets)
+
+
+def test_progress_goes_to_standard_error_where_it_is_wanted(
+    tmp_path, toy_arrays, toy_config, capsys
+):
+    concont.train(toy_config, data=toy_arrays, out=tmp_path / "quiet")
+    assert capsys.readouterr().err == ""  # nobody watches
+    concont.train(toy_config, data=toy_arrays, out=tmp_path / "shown", progress=True)
+    shown = capsys.readouterr()
+    assert "concont  epoch 3/3" in shown.err
+    assert shown.out == ""
+
+
+@pytest.mark.slow
+def test_a_person_at_a_terminal_sees_progress(tmp_path, toy_npz, toy_config):
+    toy_config["data"]["source"] = str(toy_npz)
+    here, there = pty.openpty()
+    words = (os.ttyname(there), toy_config, tmp_path / "run")
+    process = WARM.Process(target=train_at_a_terminal, args=words)
+    process.start()
+    shown = read_while_alive(here, process)
+    os.close(there)
+    os.close(here)
+    assert process.exitcode == 0, shown
+    assert "epoch 3/3" in shown
+
+
+def read_while_alive(handle, process):
+    """What it writes to a terminal."""
+    shown = b""
+    while process.is_alive() or select.select([handle], [], [], 0)[0]:
+        if select.select([handle], [], [], 0.1)[0]:
+            shown += os.read(handle, 4096)
+    process.join()
+    return shown.decode(errors="replace")
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_in_python(tmp_path, toy_arrays, toy_config):
+    toy_config["train"] |= {"epochs": 30}
+    whole = concont.train(toy_config, data=toy_arrays, model=own_body(), out=tmp_path / "whole")
+    process = WARM.Process(target=train_own, args=(toy_config, toy_arrays, tmp_path / "run"))
+    process.start()
+    wait_for_lines(tmp_path / "run" / "metrics.jsonl", 5, process)
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert not (tmp_path / "run" / "summary.json").exists()
+    given = {"data": toy_arrays, "resume": tmp_path / "run"}
+    run = concont.train(**given, model=own_body(seed=5))  # its own weights are of no account
+    name = "model.safetensors"
+    assert (run.path / name).read_bytes() == (whole.path / name).read_bytes()
+    assert len((run.path / "metrics.jsonl").read_text().splitlines()) == 30
+    again = concont.train(**given, model=own_body())  # finished: loaded
+    assert again.summary == run.summary
+
+
+def wait_for_lines(path, count, process):
+    end = time.monotonic() + 60
+    while not path.is_file() or len(path.read_text().splitlines()) < count:
+        assert process.is_alive()
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize(
+    "more", [{"config": {"train": {"epochs": 5}}}, {"config": "digits"}, {"out": "other"}]
+)
+def test_a_resumed_run_takes_no_other_settings(tmp_path, more):
+    with pytest.raises(UsageError, match="resume takes the settings and the folder of its run"):
+        concont.train(**more, resume=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (nn.Conv2d(1, 4, 3), "must return features"),
+        (nn.Linear(3, 4), "fails on a batch"),
+        (nn.Flatten, "is a class"),
+        (lambda images: images, "must be a torch.nn.Module"),
+    ],
+)
+def test_a_model_that_does_the_wrong_thing_is_refused_before_anything_is_written(
+    tmp_path, toy_arrays, toy_config, model, message
+):
+    with pytest.raises(UsageError, match=message):
+        concont.train(toy_config, data=toy_arrays, model=model, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

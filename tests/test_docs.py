@@ -27,6 +27,11 @@ PAGES = [
 PUBLIC = [name for name in concont.__all__ if name not in ("__version__", "classic", "Run")]
 NAMES = {**{name: getattr(concont, name) for name in PUBLIC}, "gist": concont.classic.gist}
 
+ESTIMATORS = [
+    concont.SSPLClassifier,
+    concont.PARMClassifier,
+    concont.PartialLabelClassifier,
+]
 METHODS = [load_registered(name) for name in registered_names()]
 # Fields without a comment beside them; let there be no more.
 UNDESCRIBED = {
@@ -87,11 +92,11 @@ def test_a_public_name_is_documented_for_users(name):
     text = NAMES[name].__doc__
     assert re.search(r"^ +Parameters\n +-+$", text, re.M)
     assert "Examples\n" in text
-    assert "References\n" in text or name == "load"
+    assert "References\n" in text or name in ("load", "as_sets", "set_score")
     assert f"concont.{name}" in (ROOT / "docs/api.md").read_text("utf-8").replace("classic.", "")
 
 
-@pytest.mark.parametrize("estimator", [concont.SSPLClassifier, concont.PARMClassifier])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_every_option_of_an_estimator_and_what_it_learns_is_described(estimator):
     parameters, learned = estimator.__doc__.split("Attributes\n")
     listed = re.findall(r"^    (\w+(?:, \w+)*) : ", parameters, re.M)
@@ -184,3 +189,15 @@ def test_the_site_is_built_without_a_warning_and_without_a_network(tmp_path, ref
     # Nor does a reader's browser load anything from elsewhere.
     loaded = r"<(?:script|img)[^>]*src=\"(https?:[^\"]*)|<link[^>]*stylesheet[^>]*href=\"(https?:)"
     assert [found for text in pages.values() for found in re.findall(loaded, text)] == []
+
+
+@pytest.mark.slow
+def test_the_example_of_the_estimator_runs(tmp_path, monkeypatch, capsys):
+    text = (ROOT / "docs" / "estimator.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    accuracy, scores = capsys.readouterr().out.splitlines()
+    assert float(accuracy) > 0.6
+    assert re.fullmatch(r"\[0\.\d+ 0\.\d+\]", scores)
+    assert list(tmp_path.iterdir()) == []

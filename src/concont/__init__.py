@@ -11,34 +11,43 @@ from concont.version import __version__
 if TYPE_CHECKING:
     from concont import classic
     from concont.answers.resolution import resolve
-    from concont.api import Run, load, train
+    from concont.api import train
     from concont.classic.parm import PARMClassifier
+    from concont.classic.scores import set_score
     from concont.classic.sspl import SSPLClassifier
     from concont.core.balance import AdaptiveThresholds
     from concont.core.contrast import contrast_masks
     from concont.core.controller import partial_confidence
     from concont.core.losses import contrastive_loss, partial_cross_entropy
+    from concont.data.targets import as_sets
+    from concont.estimator.classifier import PartialLabelClassifier
+    from concont.run import Run, load
 
 _WHERE = {
     "AdaptiveThresholds": "core.balance",
     "PARMClassifier": "classic.parm",
-    "Run": "api",
+    "PartialLabelClassifier": "estimator.classifier",
+    "Run": "run",
     "SSPLClassifier": "classic.sspl",
+    "as_sets": "data.targets",
     "contrast_masks": "core.contrast",
     "contrastive_loss": "core.losses",
-    "load": "api",
+    "load": "run",
     "resolve": "answers.resolution",
     "partial_confidence": "core.controller",
     "partial_cross_entropy": "core.losses",
+    "set_score": "classic.scores",
     "train": "api",
 }
 
 __all__ = [
     "AdaptiveThresholds",
     "PARMClassifier",
+    "PartialLabelClassifier",
     "Run",
     "SSPLClassifier",
     "__version__",
+    "as_sets",
     "classic",
     "contrast_masks",
     "contrastive_loss",
@@ -46,6 +55,7 @@ __all__ = [
     "partial_confidence",
     "partial_cross_entropy",
     "resolve",
+    "set_score",
     "train",
 ]
 

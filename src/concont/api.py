@@ -1,160 +1,62 @@
-"""The Python interface: train from settings or own arrays, load a run, predict."""
+"""The Python interface: train from settings or own arrays; `Run` and `load` are `concont.run`'s."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from torch import Tensor, nn
+from torch import nn
 
+from concont.config.own_network import take_network
+from concont.config.plain_values import to_plain
 from concont.config.resolve import resolve
 from concont.config.validate import get_section
 from concont.data import sources
-from concont.data.given import to_array
-from concont.data.own_data import OwnData, holds_image_files, load_data, load_labelled_images
-from concont.data.problem import Problem, make_problem
-from concont.errors import DataError, UsageError, printable
-from concont.images.files import Fit
+from concont.data.accept import accept_arrays
+from concont.data.own_data import OwnData
+from concont.display import find_screen, show_progress
+from concont.errors import UsageError
+from concont.global_state import kept_global_state
+from concont.run import Run, load
 from concont.runs.folder import RunFolder
-from concont.runs.settings import Data, Settings
-from concont.runs.summary import Summary
-from concont.training.predictor import Predictor, check_inputs_fit
-from concont.training.trainers import read_run_settings, trainer_of
+from concont.runs.settings import Settings
+from concont.training.trainers import PreparedRun, reopen_run, trainer_of
 
-
-@dataclass(frozen=True)
-class Run:
-    """A finished run, read back from its folder."""
-
-    path: Path
-    settings: Settings
-    summary: Summary
-    data: dict[str, Any]  # data.json
-    predictor: Predictor
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Class names, in the order of the probabilities."""
-        return self.predictor.classes
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of one input: (H, W, channels) of an image, or (D,) of a row of features."""
-        return self.predictor.shape
-
-    @property
-    def fit(self) -> Fit:
-        """How an image file is given that shape."""
-        stated: Fit = self.data.get("fit", "stretch")  # not stated where a run was given pixels
-        return stated
-
-    @property
-    def gives_probabilities(self) -> bool:
-        """Whether its method says more than a label."""
-        return self.predictor.gives_probabilities
-
-    def predict_proba(self, images: ArrayLike) -> NDArray[np.float32]:
-        """Class probabilities (M, C) of images, M x H x W or M x H x W x 3, uint8."""
-        return self.predictor.predict_proba(images)
-
-    def predict(self, images: ArrayLike) -> NDArray[np.int64]:
-        """The class (M,) of each image, or row of features, by its place in `classes`."""
-        return self.predictor.predict(images)
-
-    def evaluate(
-        self,
-        images: str | Path | ArrayLike | None = None,
-        labels: ArrayLike | None = None,
-        *,
-        folder: str | Path | None = None,
-    ) -> dict[str, Any]:
-        """Figures of `training.quality`: on the run's own test images, or on others.
-
-        images: a data source, whose test set is taken (of a table without one, all rows that have a
-        label), or images (or rows of features), whose true labels (M,) then go with them. folder:
-        where a table's images lie.
-        """
-        if images is None or isinstance(images, str | Path):
-            if labels is not None:
-                raise UsageError("labels go with images of your own; a data source has its labels")
-            inputs, truth, on = self._read_test_set(images, folder)
-        else:
-            inputs, on = check_inputs_fit(images, self.predictor.shape, "evaluate"), "given"
-            truth = self._check_labels(labels, len(inputs))
-        if inputs is None or truth is None:
-            raise DataError("there is no test set to measure on")
-        return {"on": on, **self.predictor.evaluate(inputs, truth)}
-
-    def read_problem(self, source: str | None = None, images: str | None = None) -> Problem:
-        """What the run learned from and is measured on; refused if it is other data now.
-
-        source, images: where the data and a table's images lie now, if not where they lay.
-        """
-        own = self.settings.data
-        there = replace(own, source=source or own.source, images=images or own.images)
-        if not there.source:
-            raise UsageError("the run learned from arrays, so its images cannot be read again")
-        problem = make_problem(load_data(there), own)
-        RunFolder(self.path).refuse_other_data(problem.digest, there.source)
-        return problem
-
-    def _read_test_set(
-        self, source: str | Path | None, folder: str | Path | None = None
-    ) -> tuple[sources.Inputs | None, sources.Labels | None, str | None]:
-        """The test images of a source, their labels, and what they are; None: as in training."""
-        own = self.settings.data
-        if source is None and not own.source:
-            raise UsageError("the run learned from arrays; give some: evaluate(images, labels)")
-        if source is None:
-            problem = self.read_problem()
-            held = problem.test_images
-            inputs = None if held is None else np.asarray(held)
-            return inputs, problem.test_labels, problem.evaluated_on
-        if holds_image_files(str(source)):
-            data = Data(
-                str(source),
-                images=None if folder is None else str(folder),
-                image_size=self.data["shape"][0],
-                fit=self.fit,
-            )
-            pixels, truth = load_labelled_images(data, self.classes)
-            return pixels, truth, "given"
-        other = sources.load(str(source), own.root)
-        if other.classes != self.classes:
-            raise DataError(f"{source} has other classes than the run: {other.classes}")
-        return other.x_test, other.y_test, "test"
-
-    def _check_labels(self, labels: ArrayLike | None, rows: int) -> sources.Labels:
-        if labels is None:
-            raise UsageError("give the true labels of the images, too: evaluate(images, labels)")
-        given = to_array(labels, "labels", "evaluate")
-        truth = sources.check_test_labels(given, rows, "labels", "evaluate")
-        sources.check_range(truth, len(self.classes), "labels", "evaluate")
-        return truth
+__all__ = ["Run", "load", "train"]
 
 
 def train(
-    config: Settings | Mapping[str, Any] | str,
+    config: Settings | Mapping[str, Any] | str | None = None,
     *,
     data: Mapping[str, Any] | None = None,
     model: nn.Module | None = None,
     out: str | Path | None = None,
+    resume: str | Path | None = None,
+    progress: bool | None = None,
 ) -> Run:
     """Train and return the finished run.
+
+    The process's random streams and determinism are afterwards as they were.
 
     Parameters
     ----------
     config : Settings, mapping or str
-        Nested plain values such as `{"train": {"epochs": 5}}`, laid over the recipe of their data
-        or the one that their key `recipe` names; a recipe's name or path; or complete settings.
+        Nested plain values such as `{"train": {"epochs": 5}}`, or `{"train.epochs": 5}`, laid over
+        the recipe of their data or the one that their key `recipe` names; a recipe's name or path;
+        or complete settings.
     data : mapping of arrays, optional
-        Own arrays by the names of an `.npz`: `x_train`, and `candidates` or `y_train`.
+        Own arrays by the names of an `.npz`: `x_train`, and `candidates` or `y_train`. Also lists,
+        tensors and DataFrames; candidates in every form that `PartialLabelClassifier` takes.
     model : nn.Module, optional
         An own network that turns images (B, channels, H, W) into features (B, dim).
     out : str or Path, optional
         The run folder, new; by default a dated one under `runs/`.
+    resume : str or Path, optional
+        The folder of a run that was killed, to go on with exactly where its last checkpoint is; in
+        the place of `config` and `out`. Arrays, an own network and `{"method": {"name": ...}}` of
+        an own method are given again, since a run folder holds none. A finished run is loaded.
+    progress : bool, optional
+        Whether to show progress, on standard error; by default where a person watches.
 
     Returns
     -------
@@ -173,13 +75,33 @@ def train(
     >>> concont.train(config, out="first").summary["steps"]
     22
     """
-    own = None if data is None else sources.from_arrays(data)
+    own = None if data is None else sources.from_arrays(accept_arrays(data))
+    with kept_global_state():
+        if resume is None:
+            run, model = _prepare({} if config is None else config, own, model, out)
+        else:
+            folder = RunFolder(resume)
+            code = _find_method_alone(config, out)
+            if folder.finished:
+                return load(folder.path, model=model)
+            run = reopen_run(folder, own, model, code)
+        _execute(run, progress)
+    return load(run.folder.path, model=model)
+
+
+def _prepare(
+    config: Settings | Mapping[str, Any] | str,
+    own: sources.Dataset | None,
+    model: nn.Module | None,
+    out: str | Path | None,
+) -> tuple[PreparedRun, nn.Module | None]:
+    """A new run that is ready to start, and its own network, if it has one."""
+    plain = to_plain(config) if isinstance(config, Mapping) else {}
     if isinstance(config, str):
         settings = resolve({}, recipe=config)
     elif isinstance(config, Settings):
         settings = config
     else:
-        plain = dict(config)
         code = get_section(plain, "method").get("name")  # a caller may name code to run
         like = None if own is None else OwnData(len(own.x_train), own.x_train.shape[1:])
         settings = resolve(plain, recipe=plain.pop("recipe", None), code=code, own=like)
@@ -187,57 +109,26 @@ def train(
     folder.refuse_if_used()
     if own is not None:  # known by its content, whatever recipe it is trained with
         settings = replace(settings, data=replace(settings.data, source="", root=None))
-    for _ in trainer_of(settings).prepare(settings, folder, own, model).execute():
-        pass
-    return load(folder.path, model=model)
+    if model is None:  # a caller may name the code of a network, too
+        settings, model = take_network(settings, get_section(plain, "model").get("own"))
+    return trainer_of(settings).prepare(settings, folder, own, model), model
 
 
-def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = None) -> Run:
-    """Read a finished run back from its folder.
-
-    Parameters
-    ----------
-    path : str or Path
-        The run folder.
-    device : {"auto", "cpu", "cuda"}
-        Where to predict; `auto` is a GPU where there is one.
-    model : nn.Module, optional
-        The own network that it was trained with, if any; a copy gets the run's weights.
-
-    Returns
-    -------
-    Run
-        The same that `train` returned.
-
-    Examples
-    --------
-    >>> import concont, numpy as np
-    >>> config = {"recipe": "digits", "train": {"epochs": 1, "device": "cpu"}}
-    >>> path = concont.train(config, out="second").path
-    >>> concont.load(path).predict_proba(np.zeros((2, 8, 8), dtype=np.uint8)).shape
-    (2, 10)
-    """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    folder = RunFolder(path)
-    summary, data = folder.read_summary(), folder.read_data()
-    folder.require_whole("summary.json", "data.json", "model.safetensors")
-    settings = read_run_settings(folder)
-    try:
-        weights = load_file(folder.require("model.safetensors"))
-    except SafetensorError as error:
-        raise folder.describe_damage("model.safetensors", error) from None
-    _refuse_non_finite(folder, weights)
-    predictor = trainer_of(settings).restore(settings, data, weights, device, model)
-    return Run(folder.path, settings, summary, data, predictor)
+def _find_method_alone(config: Any, out: str | Path | None) -> str | None:
+    """The own method that a resumed run may execute, which is all that may be said of it."""
+    plain = to_plain(config) if isinstance(config, Mapping) else config
+    method = plain.get("method", {}) if isinstance(plain, dict) else {}
+    said = plain not in (None, {}) and plain != {"method": {"name": method.get("name")}}
+    if said or out is not None:
+        raise UsageError("resume takes the settings and the folder of its run; leave out the rest")
+    name: str | None = method.get("name")
+    return name
 
 
-def _refuse_non_finite(folder: RunFolder, weights: Mapping[str, Tensor]) -> None:
-    """With such a weight every prediction would be NaN."""
-    for name, tensor in weights.items():
-        if not tensor.isfinite().all():
-            raise DataError(
-                f"{folder.path} holds weights that are no finite numbers, first in "
-                f"{printable(name)}: its training went wrong; train it again"
-            )
+def _execute(run: PreparedRun, progress: bool | None) -> None:
+    screen = find_screen(progress)
+    if screen is None:
+        for _ in run.execute():
+            pass
+    else:
+        show_progress(run.execute(), run.epochs, run.settings.method.name, screen)

@@ -66,6 +66,16 @@ def test_a_column_of_labels_is_taken_as_labels_and_remarked_on():
     assert model.classes_.tolist() == [0, 1, 2]
 
 
+def test_sets_of_names():
+    names = ["ant", "bee", "cat"]
+    given = [
+        None if all(row) else {n for n, k in zip(names, row, strict=True) if k} for row in SETS
+    ]
+    model = NearestMean(device="cpu").fit(X, given)
+    assert np.array_equal(model.seen[1], SETS)
+    assert model.predict([[0, 0], [5, 5]]).tolist() == ["ant", "bee"]
+
+
 def test_two_classes_have_one_score_for_the_second():
     model = NearestMean(device="cpu").fit(X, SETS[:, :2] | (SETS[:, 2:] > 0))
     assert np.array_equal(model.decision_function(X) > 0, model.predict(X) == 1)
@@ -104,8 +114,8 @@ REFUSED = {
     "too few rows": (SETS[:5], "inconsistent numbers of samples"),
     "no whole labels": (np.linspace(0, 1, 6), "Unknown label type"),
     "none": (None, "requires y to be passed"),
-    "ragged": ([[0, 1], [1], [0], [2], [0], [1]], "inhomogeneous"),
-    "three axes": (np.ones((6, 3, 2)), "dim( 3. None expected)? <= 2"),
+    "numbers and words": ([["a"], [1], [0], [2], [0], [1]], "by numbers and by words"),
+    "three axes": (np.ones((6, 3, 2)), "it must have one, or two"),
 }
 
 

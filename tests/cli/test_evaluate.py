@@ -24,6 +24,40 @@ def test_the_tables_say_what_the_figures_say(tmp_path, toy_npz, toy_config):
     assert np.sum(figures["confusion"]) == 20
 
 
+@pytest.mark.slow
+def test_without_true_labels_the_commands_measure_on_held_out_sets(tmp_path, toy_arrays):
+    sets = np.eye(3, dtype=bool)[toy_arrays["y_train"]]
+    sets[::2, 2] = True
+    np.savez(tmp_path / "sets.npz", x_train=toy_arrays["x_train"], candidates=sets)
+    words = ("train", "--data", tmp_path / "sets.npz", "--epochs", 2, "--set", "data.holdout=0.25")
+    done = command(*words, "--device", "cpu", "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    run = concont.load(tmp_path / "run")
+    figures, problem = run.evaluate(), run.read_problem()
+    probs = run.predict_proba(problem.test_images)
+    on_sets = (probs * problem.test_candidates).sum(axis=1).mean()
+    assert figures["probability_on_sets"] == pytest.approx(on_sets)
+    assert figures == {
+        **{"on": "sets", "n": 10},
+        **{name: run.summary[name] for name in ("probability_on_sets", "share_in_sets")},
+    }
+    inside, mass = (
+        f"{100 * figures[name]:.2f} %" for name in ("share_in_sets", "probability_on_sets")
+    )
+    assert f"{inside} of the labels lie in their held-out sets, {mass} of the prob" in done.stdout
+    again = command("evaluate", tmp_path / "run")
+    assert f"{inside} of the labels of 10 held-out images lie in their sets, {mass}" in again.stdout
+    line = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+    assert line["accuracy"] is None
+    assert line["share_in_sets"] == figures["share_in_sets"]
+    for words in (("resolve", "-o", "labels.csv"), ("report", "-o", "page.html")):
+        name, *more = words
+        done = command(name, tmp_path / "run", *more, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page.html").read_text()
+    assert "Labels in their sets" in page
+
+
 @pytest.fixture
 def odd(tmp_path, toy_arrays, toy_config):
     """A run on classes of odd names, with 340 images to measure on."""

@@ -91,6 +91,37 @@ def test_a_hold_out_leaves_training_and_test():
     assert np.array_equal(problem.test_images, data.x_train[held])
 
 
+def keep_sets_alone(arrays, unlabelled=10):
+    """The same images with sets and no true label of any."""
+    sets = np.eye(3, dtype=bool)[arrays["y_train"]]
+    sets[::2, 2] = True
+    sets[len(sets) - unlabelled :] = True
+    return {"x_train": arrays["x_train"], "candidates": sets}
+
+
+def test_where_no_label_is_known_sets_are_held_out(toy_arrays):
+    data = from_arrays(keep_sets_alone(toy_arrays))
+    problem = make_problem(data, Data(unlabeled=True, holdout=0.2))
+    assert problem.evaluated_on == "sets"
+    assert problem.n_held_out == problem.n_measured == 6  # a fifth of the 30 that have a set
+    assert problem.test_labels is None
+    held = np.setdiff1d(np.arange(40), problem.rows)
+    assert held.max() < 30
+    assert np.array_equal(problem.test_images, data.x_train[held])
+    assert np.array_equal(problem.test_candidates, data.candidates[held])
+    assert problem.n_partial == 24
+    with pytest.raises(UsageError, match="asks for 0 rows; 30 have a candidate set"):
+        make_problem(data, Data(holdout=0.01))
+
+
+def test_a_few_labels_are_enough_to_measure_by_labels(toy_arrays):
+    labels = np.where(np.arange(40) < 8, toy_arrays["y_train"], -1)
+    data = from_arrays({**keep_sets_alone(toy_arrays), "y_train": labels})
+    problem = make_problem(data, Data(holdout=0.1))
+    assert problem.evaluated_on == "holdout"
+    assert problem.test_labels.min() >= 0
+
+
 def test_labels_as_given_are_sets_of_one(toy_arrays):
     toy_arrays["y_train"] = np.where(np.arange(40) < 30, toy_arrays["y_train"], -1)
     problem = make_problem(from_arrays(toy_arrays), Data(unlabeled=True))

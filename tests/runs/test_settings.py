@@ -51,6 +51,7 @@ WITHOUT_EFFECT |= {"train.memory_share", "recipe"}
 WITHOUT_EFFECT |= {f"data.{name}" for name in (*DATA_PATHS, *HOW_READ)}  # the digest says it all
 WITHOUT_EFFECT |= {"model.width", "method.part_rows"}  # with ResNet, and with the partial loss
 WITHOUT_EFFECT |= {"model.weights_digest", "model.start_digest"}  # where no weights are given
+WITHOUT_EFFECT |= {"model.own_digest"}  # where no network of the user's own is
 WITHOUT_EFFECT |= {"model.depth"}  # and those of the views of features
 WITHOUT_EFFECT |= {f"views.{kind}.{name}" for kind in ("weak", "strong") for name in OF_FEATURES}
 WITHOUT_EFFECT |= {"data.stratified"}  # where all rows keep a set

@@ -70,6 +70,25 @@ def test_a_run_on_features(tmp_path, name):
         run.predict(np.zeros((2, 5)))
 
 
+def test_where_sets_are_all_there_is_labels_are_held_against_them(tmp_path):
+    arrays = {name: clusters()[name] for name in ("x_train", "candidates")}
+    np.savez(tmp_path / "sets.npz", **arrays)
+    config = {
+        "method": {"name": "sspl"},
+        "data": {"source": str(tmp_path / "sets.npz"), "holdout": 0.3},
+    }
+    run = concont.train(config, out=tmp_path / "run")
+    assert run.summary.accuracy_last is None
+    assert run.summary.evaluated_on == "sets"
+    problem = run.read_problem()
+    predicted = run.predict(problem.test_images)
+    inside = problem.test_candidates[np.arange(20), predicted]  # of 67 with a set
+    assert run.summary.share_in_sets == inside.mean() > 0.8
+    assert run.summary.probability_on_sets is None
+    same = {"share_in_sets": inside.mean(), "probability_on_sets": None}
+    assert run.evaluate() == {"on": "sets", "n": 20, **same}
+
+
 def test_a_run_on_images_can_be_evaluated_again(tmp_path, toy_npz):
     config = {"method": {"name": "sspl"}, "data": {"source": str(toy_npz), "labeled": 0.5}}
     run = concont.train(config, out=tmp_path / "run")

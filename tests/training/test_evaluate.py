@@ -12,8 +12,10 @@ from concont.training.evaluate import (
     AT_ONCE,
     TestSet,
     accuracy,
+    measure_on_sets,
     predict_proba,
     predict_with_features,
+    score_sets,
 )
 
 
@@ -37,6 +39,20 @@ def test_accuracy_counts_every_image_once():
     found = accuracy(network, TestSet(images, labels, inside))
     assert found == pytest.approx((1 - 6 / len(images), 1 - 3 / len(images)))
     assert network.training  # left as it was found
+
+
+def test_sets_are_measured_on_as_a_loop_would():
+    probs = torch.tensor([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.25, 0.25, 0.5]])
+    sets = torch.tensor([[1, 0, 1], [1, 0, 0], [0, 1, 1]], dtype=torch.bool)
+    mass = [sum(p for p, k in zip(*row, strict=True) if k) for row in zip(probs, sets, strict=True)]
+    found = score_sets(probs, sets)
+    assert found["probability_on_sets"] == pytest.approx(float(sum(mass)) / 3)
+    assert found["share_in_sets"] == pytest.approx(2 / 3)
+    bright = torch.tensor([[0.0], [255.0]]).to(torch.uint8).view(2, 1, 1, 1)
+    test = TestSet(bright, None, torch.tensor([[True, False], [True, False]]))
+    chance = torch.tensor([[0.5, -0.5], [-0.5, 0.5]]).softmax(dim=1)[:, 0].mean().item()
+    expected = {"probability_on_sets": pytest.approx(chance), "share_in_sets": 0.5}
+    assert measure_on_sets(FirstPixel(), test) == expected
 
 
 def test_probabilities_are_those_of_the_evaluated_network():

@@ -160,7 +160,8 @@ def test_every_step_is_reported_and_every_evaluation_has_a_row(toy_arrays, toy_c
     names = (
         "epoch step seconds images_per_s loss loss_part loss_reg loss_contrast confident "
         "pseudo_accuracy confident_precision thresholds accuracy accuracy_best accuracy_momentum "
-        "pseudo_accuracy_partial pseudo_accuracy_unlabeled accuracy_in_set"
+        "pseudo_accuracy_partial pseudo_accuracy_unlabeled accuracy_in_set probability_on_sets "
+        "share_in_sets"
     )
     assert set(names.split()) == set(seen[-1].row)
 

@@ -8,18 +8,19 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
 
+from concont.classic.scores import SetScoreMixin
+from concont.data.targets import Targets, read_targets, refuse_masks
 from concont.device import choose_device
 from concont.errors import UsageError
 
 FLOATS = (np.float64, np.float32)  # kept as given; anything else becomes the first
 
 
-class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CandidateClassifier(SetScoreMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier of rows of features that learns from candidate sets.
 
     Parameters
@@ -30,7 +31,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     classes_ : ndarray (C,)
-        The classes: 0 to C - 1 where `fit` was given candidate sets.
+        The classes by name, sorted; 0 to C - 1 where `fit` was given a matrix without names.
     labels_ : ndarray (N,)
         The class of each training row: its candidate set, resolved.
     n_features_in_ : int
@@ -57,27 +58,37 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array (N, D), float
             Rows of features.
-        y : array (N, C), bool or 0 and 1
-            Candidate sets: a row that is all true is unlabelled, and one without any is refused;
-            classes are then 0 to C - 1. Or (N,): plain labels, each a set of one, where -1 is a
-            class like any other and not an unlabelled row.
+        y : list of sets, matrix (N, C) or labels (N,)
+            Candidate sets: sets of class names, `None` where a row is unlabelled; texts such as
+            `cat|dog`; a matrix of 0 and 1, dense, sparse or a DataFrame, in which a row that is all
+            true is unlabelled. Or plain labels, each a set of one, where -1 is a class like any
+            other and not an unlabelled row.
 
         Returns
         -------
         self
             The fitted classifier.
         """
-        _refuse_masks(X, y)
-        shape = np.asarray(y).shape
-        matrix = len(shape) == 2 and shape[1] > 1
-        x, given = validate_data(self, X, y, dtype=FLOATS, multi_output=matrix)
-        self.classes_, sets = _read_matrix(given) if matrix else _read_labels(given)
-        if len(self.classes_) < 2:
-            raise ValueError("y names one class alone: there is nothing to tell apart")
-        if sets.all(axis=1).all():
-            raise ValueError("every row of y is unlabelled: some must leave out a class")
+        refuse_masks(X)
+        given = self._read_targets(y)
+        x = validate_data(self, X, dtype=FLOATS)
+        check_consistent_length(x, given.sets)
+        self.classes_, sets = given.classes, given.sets
         self._fit(self._tensor(x), self._tensor(sets))
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def _read_targets(self, y: Any) -> Targets:
+        if y is None:
+            name = type(self).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None")
+        given = read_targets(y)
+        refuse_useless(given)
+        return given
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Give the class of each row.
@@ -133,7 +144,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked_scores(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        _refuse_masks(X)
+        refuse_masks(X)
         x = validate_data(self, X, reset=False, dtype=FLOATS)
         scores: NDArray[Any] = self._scores(self._tensor(x)).cpu().numpy()
         return scores
@@ -147,6 +158,14 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return torch.from_numpy(np.require(array, requirements=("C", "W"))).to(device)
 
 
+def refuse_useless(given: Targets) -> None:
+    """Targets that tell nothing apart."""
+    if given.unlabelled.all():
+        raise ValueError("every row of y is unlabelled: some must leave out a class")
+    if len(given.classes) < 2:
+        raise ValueError("y names one class alone: there is nothing to tell apart")
+
+
 def check_setting(
     name: str, value: Any, lowest: float, highest: float = math.inf, *, whole: bool = False
 ) -> None:
@@ -156,25 +175,3 @@ def check_setting(
         number = "a whole number" if whole else "a number"
         limits = f"from {lowest} on" if highest == math.inf else f"from {lowest} to {highest}"
         raise ValueError(f"{name} must be {number} {limits}, not {value!r}")
-
-
-def _refuse_masks(*given: Any) -> None:
-    """What a mask hides would be learned from all the same."""
-    if any(np.ma.is_masked(each) for each in given):
-        raise ValueError("masks of arrays are not read: fill in what they hide, or leave it out")
-
-
-def _read_matrix(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    if not np.isin(y, (0, 1)).all():
-        raise ValueError("a matrix y must hold 0 and 1 alone (or booleans): candidate sets")
-    sets = y.astype(bool)
-    empty = np.flatnonzero(~sets.any(axis=1))
-    if len(empty):
-        raise ValueError(f"row {empty[0]} of y has no candidate; an unlabelled row has them all")
-    return np.arange(sets.shape[1]), sets
-
-
-def _read_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    check_classification_targets(y)
-    classes, index = np.unique(y, return_inverse=True)
-    return classes, np.eye(len(classes), dtype=bool)[index]

@@ -207,7 +207,7 @@ def _print_scaling(figures: dict[str, Any]) -> None:
 
 
 def _print_run(figures: dict[str, Any]) -> None:
-    from concont.cli.display import percent
+    from concont.display import percent
 
     by = figures["seconds_by"]
     passed = figures["passed_at_s"]

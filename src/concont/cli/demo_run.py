@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.console import Console
 
-from concont.cli.display import percent, show_progress
 from concont.cli.lost_output import output_may_end
 from concont.cli.table import Column, print_line, print_table
 from concont.config.resolve import resolve
+from concont.display import percent, show_progress
 from concont.runs.folder import RunFolder
 from concont.runs.summary import Summary
 from concont.training.network_run import NetworkRun

@@ -10,8 +10,8 @@ import numpy as np
 from PIL import Image
 from rich.console import Console
 
-from concont.cli.display import percent
 from concont.data.sources import digits
+from concont.display import percent
 from concont.errors import ConcontError
 
 N_VOTED = 400  # of 1,437 images

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from concont.cli.app import Device, app
+from concont.cli.run_data import OwnNetwork, open_run
 from concont.cli.table import Column, print_line, print_table
 
 WIDEST = 20  # classes whose confusions fit on a screen
@@ -21,15 +22,14 @@ def evaluate(
     images: Annotated[
         Path | None, typer.Option(help="The folder of a table's images; else the table's own.")
     ] = None,
+    model: OwnNetwork = None,
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure a finished run: accuracy, class by class, confusions, calibration."""
     import json
 
-    from concont.api import load
-
-    figures = load(run, device=device).evaluate(data, folder=images)
+    figures = open_run(run, device, model).evaluate(data, folder=images)
     if as_json:
         typer.echo(json.dumps(figures))
     else:
@@ -37,8 +37,14 @@ def evaluate(
 
 
 def _print_figures(figures: dict[str, Any]) -> None:
-    from concont.cli.display import percent
+    from concont.display import percent
 
+    if figures["on"] == "sets":
+        print_line(
+            f"{percent(figures['share_in_sets'])} of the labels of {figures['n']} held-out images "
+            f"lie in their sets, {percent(figures['probability_on_sets'])} of the probability"
+        )
+        return
     print_line(
         f"accuracy {percent(figures['accuracy'])} on {figures['n']} {figures['on']} images, "
         f"calibration error {percent(figures['calibration_error'])}"
@@ -51,7 +57,7 @@ def _print_figures(figures: dict[str, Any]) -> None:
 
 
 def _print_classes(figures: dict[str, Any]) -> None:
-    from concont.cli.display import percent
+    from concont.display import percent
 
     columns = [Column("class", is_text=True), Column("images"), Column("accuracy")]
     found = zip(figures["per_class"].items(), figures["confusion"], strict=True)

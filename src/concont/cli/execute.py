@@ -17,9 +17,17 @@ if TYPE_CHECKING:
 
 @output_may_end()
 def start_run(
-    settings: "Settings", out: Path | None, overwrite: bool, minutes: float | None = None
+    settings: "Settings",
+    out: Path | None,
+    overwrite: bool,
+    minutes: float | None = None,
+    network: str | None = None,
 ) -> None:
-    """Train with these settings; minutes: fit the schedule to that time."""
+    """Train with these settings.
+
+    minutes: fit the schedule to that time; network: FILE.py:make of one of the user's own.
+    """
+    from concont.config.own_network import take_network
     from concont.nets.network import refuse_unknown_network
     from concont.runs.folder import RunFolder
     from concont.training.trainers import trainer_of
@@ -36,9 +44,11 @@ def start_run(
             f"go on with --resume {folder.path}, start it afresh with --overwrite, "
             "or choose another --out"
         )
-    if settings.has_epochs:
+    settings, own = take_network(settings, network)
+    if settings.has_epochs and own is None:
         refuse_unknown_network(settings.model)  # before images are read, which may take long
-    run = trainer_of(settings).prepare(settings, folder, load_showing_progress(settings.data))
+    data = load_showing_progress(settings.data)
+    run = trainer_of(settings).prepare(settings, folder, data, own)
     run = _announce(run, minutes)
     if overwrite:
         folder.clear()  # not before all that could be refused was
@@ -71,10 +81,11 @@ def load_showing_progress(data: "Data") -> "Dataset":
 
 
 @output_may_end()
-def resume_run(path: Path, method: str | None) -> None:
-    """Go on with a run that was not finished."""
+def resume_run(path: Path, method: str | None, network: str | None = None) -> None:
+    """Go on with a run that was not finished; method, network: the user's code that it may run."""
+    from concont.config.own_network import take_network
     from concont.runs.folder import RunFolder
-    from concont.training.trainers import reopen_run
+    from concont.training.trainers import read_run_settings, reopen_run
 
     folder = RunFolder(path)
     folder.require("config.yaml")
@@ -82,7 +93,8 @@ def resume_run(path: Path, method: str | None) -> None:
         summary = folder.read_summary()
         tell(f"{path} is finished: {_result(summary)}")
         return
-    _execute(_announce(reopen_run(folder, method=method)))
+    _, own = take_network(read_run_settings(folder), network)
+    _execute(_announce(reopen_run(folder, model=own, method=method)))
 
 
 def _announce(run: "PreparedRun", minutes: float | None = None) -> "PreparedRun":
@@ -101,7 +113,7 @@ def _announce(run: "PreparedRun", minutes: float | None = None) -> "PreparedRun"
 
 
 def _execute(run: "PreparedRun") -> None:
-    from concont.cli.display import show_progress
+    from concont.display import show_progress
     from concont.signals import stop_requests
 
     screen = console()
@@ -110,11 +122,11 @@ def _execute(run: "PreparedRun") -> None:
             show_progress(run.execute(stop), run.epochs, run.settings.method.name, screen)
     except KeyboardInterrupt:
         begun = (run.folder / "config.yaml").is_file()
-        command = run.folder.resume_command(run.settings.own_method)
+        command = _resume_command(run)
         cure = f"; go on with: {command}" if begun else ""
         raise Interrupted(f"stopped{cure}") from None
     except OSError as error:
-        command = run.folder.resume_command(run.settings.own_method)
+        command = _resume_command(run)
         where = f"{printable(error.filename)}: " if error.filename else ""
         begun = (run.folder / "config.yaml").is_file()
         cure = f"; mend this, then go on with: {command}" if begun else ""
@@ -124,12 +136,28 @@ def _execute(run: "PreparedRun") -> None:
     print_line(f"Run: {run.folder.path}", screen)
 
 
-def _result(summary: "Summary") -> str:
-    from concont.cli.display import percent
+def _resume_command(run: "PreparedRun") -> str:
+    settings = run.settings
+    return run.folder.resume_command(settings.own_method, settings.model.own)
 
+
+def _result(summary: "Summary") -> str:
+    from concont.display import percent
+
+    if summary.share_in_sets is not None:
+        return f"{_describe_on_sets(summary)}, {summary.seconds:.0f} s"
     if summary.accuracy_last is None:
         return f"trained for {summary.seconds:.0f} s; there is no test set to measure on"
     found = f"{summary.evaluated_on} accuracy {percent(summary.accuracy_last)}"
     if summary.epochs is not None:
         found += f" at the last epoch, {percent(summary.accuracy_best)} at the best"
     return f"{found}, {summary.seconds:.0f} s"
+
+
+def _describe_on_sets(summary: "Summary") -> str:
+    from concont.display import percent
+
+    found = f"{percent(summary.share_in_sets)} of the labels lie in their held-out sets"
+    if summary.probability_on_sets is None:
+        return found
+    return f"{found}, {percent(summary.probability_on_sets)} of the probability"

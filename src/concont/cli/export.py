@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from concont.cli.app import app
-from concont.cli.run_data import DataNow, ImagesNow, list_run_inputs, read_problem
+from concont.cli.run_data import (
+    DataNow,
+    ImagesNow,
+    OwnNetwork,
+    list_run_inputs,
+    open_run,
+    read_problem,
+)
 from concont.errors import printable
 from concont.runs.output import refuse_output
 
@@ -46,6 +53,7 @@ def export(
     ] = True,
     data: DataNow = None,
     images: ImagesNow = None,
+    model: OwnNetwork = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace files that are there.")
     ] = False,
@@ -54,12 +62,11 @@ def export(
 
     An exported model takes uint8 images, N x H x W x channels, and gives logits and probabilities.
     """
-    from concont.api import load
     from concont.deploy.export import export_run
     from concont.deploy.model_card import NAME, refuse_card, write_card
     from concont.deploy.wording import describe_check, describe_quantised
 
-    trained = load(run)
+    trained = open_run(run, network=model)
     refuse_output(out, overwrite, list_run_inputs(trained, data))
     if card:
         refuse_card(out.with_name(NAME), overwrite)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO, cast
 import typer
 
 from concont.cli.app import Device, app, tell
+from concont.cli.run_data import OwnNetwork, open_run
 from concont.errors import ConcontError, UsageError, printable
 from concont.runs.output import refuse_output
 
@@ -45,6 +46,7 @@ def predict(
         typer.Option("--out", "-o", help="The file to write; by default standard output."),
     ] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
+    network: OwnNetwork = None,
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
 ) -> None:
     """Label images with a finished run, or without PyTorch with an ONNX file made of one."""
@@ -54,7 +56,7 @@ def predict(
     if out is not None:
         refuse_output(out, overwrite, _list_inputs(model, images))
     found = find_images(images)
-    results = _label(_load_labeler(model, device), found, top)
+    results = _label(_load_labeler(model, device, network), found, top)
     skipped: list[Skipped] = []
     _write(partial(WRITERS[form], _report_skipped(results, skipped), top=top), out)
     if skipped:
@@ -82,15 +84,15 @@ def _list_inputs(model: Path, images: list[Path]) -> Iterator[Path]:
     yield from find_images(images)
 
 
-def _load_labeler(model: Path, device: Device) -> "Labeler":
+def _load_labeler(model: Path, device: Device, network: str | None) -> "Labeler":
     """A run from its folder; a file is a model, whatever it is called."""
     if model.is_file() or model.suffix == ".onnx":
+        if network is not None:
+            raise UsageError(f"{printable(model)} holds its network: leave --model out")
         from concont.deploy.onnx_model import load_onnx
 
         return load_onnx(model, device)
-    from concont.api import load
-
-    return load(model, device=device)
+    return open_run(model, device, network)
 
 
 def _report_skipped(

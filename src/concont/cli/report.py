@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from concont.cli.app import Device, app
-from concont.cli.run_data import DataNow, ImagesNow
+from concont.cli.run_data import DataNow, ImagesNow, OwnNetwork, make_network
 from concont.errors import count, printable
 from concont.runs.output import refuse_output
 
@@ -25,6 +25,7 @@ def report(
     ] = 200,
     data: DataNow = None,
     images: ImagesNow = None,
+    model: OwnNetwork = None,
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
 ) -> None:
     """Write a page to look at: what came of a run, its doubtful images, several runs compared."""
@@ -36,7 +37,8 @@ def report(
     from concont.report.page import render
     from concont.runs.folder import write_whole
 
-    page = make_page(records, review, device, data, images)
+    network = None if model is None else make_network(model)
+    page = make_page(records, review, device, data, images, network)
     text = render(page)
     write_whole(out, lambda path: _write(path, text))
     for run in page.runs:

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from concont.cli.app import Device, app, tell
-from concont.cli.display import percent
-from concont.cli.run_data import DataNow, ImagesNow, list_run_inputs, read_problem
+from concont.cli.run_data import (
+    DataNow,
+    ImagesNow,
+    OwnNetwork,
+    list_run_inputs,
+    open_run,
+    read_problem,
+)
+from concont.display import percent
 from concont.errors import UsageError, count, printable
 from concont.runs.output import SUFFIXES, refuse_output
 
@@ -38,6 +45,7 @@ def resolve(
     data: DataNow = None,
     images: ImagesNow = None,
     overwrite: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
+    model: OwnNetwork = None,
     device: Annotated[Device, typer.Option(help="The GPU where there is one.")] = Device.AUTO,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -49,9 +57,7 @@ def resolve(
     """
     if budget is not None and out is None:
         raise UsageError("--budget writes a sheet to fill in: say where, by --out")
-    from concont.api import load
-
-    loaded = load(run, device=device)
+    loaded = open_run(run, device, model)
     if out is not None:
         refuse_output(out, overwrite, list_run_inputs(loaded, data), SUFFIXES)
     from concont.answers.resolution import resolve as resolve_run

@@ -127,7 +127,7 @@ def forget(
     folder: Folder = FOLDER,
 ) -> None:
     """Take runs out of the results; their records are kept in the ledger as forgotten."""
-    from concont.cli.display import percent
+    from concont.display import percent
     from concont.sweep.folder import SweepFolder
     from concont.sweep.ledger import Ledger
 
@@ -251,7 +251,7 @@ def _show_records(records: "Sequence[Row]", as_json: bool) -> None:
     if not records:
         typer.echo("no run of these in the ledger", err=True)
         return
-    from concont.cli.display import percent
+    from concont.display import percent
     from concont.sweep.record import key_of
 
     names = ("settings", "recipe", "share", "q", "seed", "epochs", "last", "best", "s", "on")

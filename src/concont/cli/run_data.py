@@ -8,6 +8,8 @@ import typer
 from concont.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from concont.api import Run
     from concont.data.problem import Problem
     from concont.runs.settings import Data
@@ -18,10 +20,28 @@ DataNow = Annotated[
     str | None,
     typer.Option("--data", help="Where the run's data lies now; by default where it lay."),
 ]
+OwnNetwork = Annotated[
+    str | None,
+    typer.Option("--model", help="The run's network of your own: path/to/file.py:make."),
+]
 ImagesNow = Annotated[
     str | None,
     typer.Option("--images", help="Where a table's images lie now; by default where they lay."),
 ]
+
+
+def open_run(path: Path, device: str = "auto", network: str | None = None) -> "Run":
+    """A finished run; network: FILE.py:make, where it trained one of the user's own."""
+    from concont.run import load
+
+    return load(path, device=device, model=None if network is None else make_network(network))
+
+
+def make_network(reference: str) -> "nn.Module":
+    """What the user's own code makes; a run gives it its weights."""
+    from concont.config.own_network import load_network
+
+    return load_network(reference)[0]
 
 
 def read_problem(run: "Run", data: str | None, images: str | None) -> "Problem":

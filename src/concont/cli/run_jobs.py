@@ -92,7 +92,7 @@ def run_jobs(jobs: "Sequence[Job]", options: RunOptions) -> "list[Outcome]":
 
 def follow(left: "Sequence[Job]", outcomes: "Generator[Outcome, None, None]") -> "list[Outcome]":
     """Tell how each job ended; those that failed. Stopped, it stops what is under way."""
-    from concont.cli.display import percent
+    from concont.display import percent
     from concont.signals import stop_requests
 
     names, failed = {job.key: job.name for job in left}, []

@@ -11,8 +11,8 @@ import typer
 
 from concont.cli.app import tell
 from concont.cli.data import data_app
-from concont.cli.display import percent
 from concont.cli.table import Column, print_table
+from concont.display import percent
 from concont.errors import UsageError, count, printable
 from concont.runs.output import SUFFIXES, refuse_output
 

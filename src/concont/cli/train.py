@@ -13,6 +13,8 @@ from concont.cli.execute import resume_run, start_run
 from concont.config.registry import HOW, registered_names
 from concont.errors import UsageError, printable
 
+OWN_NETWORK = "path/to/file.py:make, which returns a torch.nn.Module that gives features"
+
 if TYPE_CHECKING:
     from concont.runs.settings import Settings
 
@@ -84,6 +86,9 @@ def train(
             help=f"{', '.join(registered_names())}; or one of your own: {HOW}.",
         ),
     ] = None,
+    model: Annotated[
+        str | None, typer.Option(help=f"A network of your own: {OWN_NETWORK}.")
+    ] = None,
     labeled: Annotated[
         float | None,
         typer.Option(help="Images that keep a candidate set: a share up to 1, or a count."),
@@ -131,7 +136,7 @@ def train(
         Path | None,
         typer.Option(
             help="Train exactly these settings, a complete config.yaml; takes no other option but "
-            "--out, --overwrite, and --method for a method of your own."
+            "--out, --overwrite, and --method and --model for code of your own."
         ),
     ] = None,
     print_config: Annotated[
@@ -146,8 +151,8 @@ def train(
     resume: Annotated[
         Path | None,
         typer.Option(
-            help="Go on with the run in this folder; takes no other option but --method, which a "
-            "method of your own needs."
+            help="Go on with the run in this folder; takes no other option but --method and "
+            "--model, which code of your own needs."
         ),
     ] = None,
 ) -> None:
@@ -183,17 +188,20 @@ def train(
     named = any((given["data"], given["train"], recipe, start, assignments, print_config, minutes))
     if config is not None:
         if named or resume or download:
-            raise UsageError("--config takes no other option but --out, --overwrite and --method")
+            raise UsageError(
+                "--config takes no other option but --out, --overwrite, --method and --model"
+            )
         from concont.config.resolve import read_settings
 
-        start_run(read_settings(config, method), out, overwrite)
+        start_run(read_settings(config, method), out, overwrite, network=model)
         return
     if resume is not None:
         if named or download or out or overwrite:
             raise UsageError(
-                "--resume takes the settings of its run; give no other option with it but --method"
+                "--resume takes the settings of its run; give no other option with it but --method "
+                "and --model"
             )
-        resume_run(resume, method)
+        resume_run(resume, method, model)
         return
     if start is not None:
         _refuse_beside_start(start, recipe, out)
@@ -205,7 +213,7 @@ def train(
 
         typer.echo(write_yaml(settings), nl=False)
         return
-    start_run(settings, out, overwrite, minutes)
+    start_run(settings, out, overwrite, minutes, model)
 
 
 def _check_minutes(minutes: float | None, epochs: int | None) -> None:

@@ -9,8 +9,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from concont.cli.display import describe_row
 from concont.cli.table import print_line
+from concont.display import describe_row
 from concont.report.answer import describe_progress
 from concont.report.record import RunRecord, is_number
 from concont.report.watched import Watch

@@ -49,6 +49,8 @@ def list_places(settings: Settings) -> list[str]:
     """The paths among them."""
     data = vars(settings.data)
     found = [data[name] for name in ("source", "candidates", *DATA_PATHS)]
+    if settings.model.own is not None:
+        found.append(settings.model.own.rpartition(":")[0])
     return [path for path in (*found, *settings.model.files.values()) if path]
 
 
@@ -57,6 +59,8 @@ def drop_untold(flat: Mapping[str, Any]) -> Plain:
     told = {name: value for name, value in flat.items() if name not in UNTOLD}
     if "method.name" in told:
         told["method.name"] = shorten_method(str(told["method.name"]))
+    if told.get("model.own") is not None:
+        told["model.own"] = code_name(str(told["model.own"]))
     return told
 
 

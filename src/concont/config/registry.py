@@ -49,9 +49,22 @@ def same_method(one: object, other: object) -> bool:
 
 def load_reference(reference: str) -> tuple[type[Any], MethodSource]:
     """The class that FILE.py:Class or package.module:Class names; this runs the file's code."""
+    kind, source = load_code(reference, "method", HOW)
+    if not isinstance(kind, type):
+        place, _, name = source.reference.rpartition(":")
+        raise UsageError(f"{place} holds no class {name}")
+    _refuse_no_method(kind, source.reference)
+    return kind, source
+
+
+def load_code(reference: str, what: str, how: str) -> tuple[Any, MethodSource]:
+    """What such a name stands for, None if nothing, and where it lies; this runs the file's code.
+
+    what, how: that it is to be, and how to write it, for an error.
+    """
     place, _, name = reference.rpartition(":")
     if not place or not name.isidentifier():
-        raise UsageError(f"method {reference!r}: write it as {HOW}")
+        raise UsageError(f"{what} {reference!r}: write it as {how}")
     if place.endswith(".py"):
         path = Path(place).absolute()
         place = str(path)
@@ -60,11 +73,8 @@ def load_reference(reference: str) -> tuple[type[Any], MethodSource]:
     else:
         module = _import(place)
         code = _read_code(Path(module.__file__ or place))
-    kind = getattr(module, name, None)
-    if not isinstance(kind, type):
-        raise UsageError(f"{place} holds no class {name}")
-    _refuse_no_method(kind, f"{place}:{name}")
-    return kind, MethodSource(f"{place}:{name}", hashlib.sha256(code).hexdigest()[:16])
+    found = getattr(module, name, None)
+    return found, MethodSource(f"{place}:{name}", hashlib.sha256(code).hexdigest()[:16])
 
 
 def _read_code(path: Path) -> bytes:

@@ -111,8 +111,13 @@ def _open(
 
 def choose_size(table: ImageTable) -> int:
     """The side that images are given: the usual one of the first of them, but at most LARGEST."""
+    return choose_side(table.paths(np.flatnonzero(~table.is_test)[:LOOKED_AT]))
+
+
+def choose_side(paths: Sequence[str | Path]) -> int:
+    """The same of image files without a table."""
     sides = []
-    for path in table.paths(np.flatnonzero(~table.is_test)[:LOOKED_AT]):
+    for path in paths[:LOOKED_AT]:
         try:
             sides.append(min(read_size(path)))
         except ConcontError:  # told when it is loaded

@@ -27,11 +27,13 @@ class Problem:
     truth: Labels  # (N,) for logging and declared bounds alone
     test_images: Inputs | RowsOf | None
     test_labels: Labels | None
-    evaluated_on: str | None  # "test", "holdout", or None: nothing to measure on
+    # "test"; "holdout"; "sets", held-out images of which sets alone are known; None: nothing
+    evaluated_on: str | None
     classes: tuple[str, ...]
     digest: str  # of the data
     sets: CandidateSets  # of all rows of the data set, those that are not used among them
-    test_candidates: NDArray[np.bool_] | None = None  # (M, C) drawn as the training sets were
+    # (M, C) drawn as the training sets were; where sets are measured on, their own
+    test_candidates: NDArray[np.bool_] | None = None
     fit: str | None = None  # how image files were made square; None: the data came as arrays
     names: tuple[str, ...] | None = None  # (N,) what the images are called, if anything
     # (N, C) votes for each candidate, 0 outside a set, all 1 where unlabelled; None: not counted
@@ -55,9 +57,12 @@ class Problem:
     @property
     def n_held_out(self) -> int:
         """Images of the training set that were set aside to measure on."""
-        if self.evaluated_on != "holdout" or self.test_labels is None:
-            return 0
-        return len(self.test_labels)
+        return self.n_measured if self.evaluated_on in ("holdout", "sets") else 0
+
+    @property
+    def n_measured(self) -> int:
+        """Images that the run is measured on."""
+        return 0 if self.test_images is None else len(self.test_images)
 
 
 def make_problem(data: Dataset, settings: Data) -> Problem:
@@ -68,8 +73,12 @@ def make_problem(data: Dataset, settings: Data) -> Problem:
     if not settings.unlabeled:
         rows = rows[sets.labeled[rows]]
     _warn_of_labels_outside_sets(data.y_train[rows], candidates[rows])
-    on_test = data.x_test is not None and not len(held)
-    test_labels = data.y_train[held] if len(held) else data.y_test
+    measured, test_labels = _name_measured(data, held), data.y_test
+    if len(held):
+        test_labels = None if measured == "sets" else data.y_train[held]
+    test_sets = _draw_test_sets(test_labels, len(data.classes), settings)
+    if measured == "sets" and data.candidates is not None:
+        test_sets = data.candidates[held]
     return Problem(
         rows=rows,
         images=choose_rows(data.x_train, rows),
@@ -77,11 +86,11 @@ def make_problem(data: Dataset, settings: Data) -> Problem:
         truth=data.y_train[rows],
         test_images=choose_rows(data.x_train, held) if len(held) else data.x_test,
         test_labels=test_labels,
-        evaluated_on="holdout" if len(held) else ("test" if on_test else None),
+        evaluated_on=measured,
         classes=data.classes,
         digest=data.digest,
         sets=sets,
-        test_candidates=_draw_test_sets(test_labels, len(data.classes), settings),
+        test_candidates=test_sets,
         fit=data.fit,
         names=None if data.names is None else tuple(data.names[row] for row in rows),
         weights=None if data.weights is None else _keep_weights(data.weights, sets)[rows],
@@ -169,13 +178,32 @@ def _split_hold_out(data: Dataset, settings: Data) -> tuple[NDArray[np.int64], N
     everything = np.arange(len(data.x_train))
     if settings.holdout == 0:
         return everything, everything[:0]
-    known = everything[data.y_train != UNKNOWN]
-    count = round(settings.holdout * len(everything))
+    of_labels = _knows_labels(data)
+    known = everything[data.y_train != UNKNOWN] if of_labels else _find_sets(data)
+    count = round(settings.holdout * len(everything if of_labels else known))
     if not 0 < count < len(known):
-        raise UsageError(f"data.holdout asks for {count} rows; {len(known)} have a true label")
+        what = "true label" if of_labels else "candidate set"
+        raise UsageError(f"data.holdout asks for {count} rows; {len(known)} have a {what}")
     shuffled = frozen_stream(settings.seed, "holdout").permutation(known)
     held = np.sort(shuffled[:count])
     return np.setdiff1d(everything, held), held
+
+
+def _knows_labels(data: Dataset) -> bool:
+    """Whether any training image has a true label; where none has, sets are all that there is."""
+    return bool((data.y_train != UNKNOWN).any())
+
+
+def _find_sets(data: Dataset) -> NDArray[np.int64]:
+    """The rows whose own set leaves out a class."""
+    sets = data.candidates
+    return np.flatnonzero([] if sets is None else ~sets.all(axis=1))
+
+
+def _name_measured(data: Dataset, held: NDArray[np.int64]) -> str | None:
+    if len(held):
+        return "holdout" if _knows_labels(data) else "sets"
+    return None if data.x_test is None else "test"
 
 
 def _take_or_draw_sets(data: Dataset, settings: Data) -> NDArray[np.bool_]:

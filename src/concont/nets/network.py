@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from concont.errors import UsageError
 from concont.nets.backbones import BACKBONES, Shape
+from concont.nets.foreign import count_features, refuse_misfit
 from concont.rng import SEEDING, derive
 from concont.runs.model_settings import Model
 from concont.types import Nets
@@ -105,10 +105,12 @@ def build(
     `backbone` is a module of the user's own that returns features; it keeps its weights.
     load_weights: False where a run's own will replace those that `model.weights` names.
     """
+    if backbone is not None:
+        refuse_misfit(backbone, shape)
     with SEEDING, torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(seed, "weights"))
         body = _make_backbone(model, shape, load_weights) if backbone is None else backbone
-        dim = _feature_size(body, shape)
+        dim = count_features(body.eval(), shape)
         network = Network(body.cpu(), dim, classes, model, *moments)
         network.foreign = backbone is not None
     return network.train().to(memory_format=torch.channels_last)
@@ -121,7 +123,7 @@ def count_weights(model: Model, shape: Shape, classes: int) -> int:
     """
     with torch.device("meta"):
         body = nn.Identity() if model.is_timm else _make_backbone(model, shape, load_weights=False)
-        dim = 1 if model.is_timm else _feature_size(body, shape)
+        dim = 1 if model.is_timm else _count_on_meta(body, shape)
         network = Network(body, dim, classes, model, *torch.zeros(2, shape[0]))
     return sum(parameter.numel() for parameter in network.parameters())
 
@@ -163,11 +165,7 @@ def with_key(online: Network, has_key: bool) -> Nets:
     return Nets(online, copy.deepcopy(online).requires_grad_(False))
 
 
-def _feature_size(backbone: nn.Module, shape: Shape) -> int:
-    weight = next(backbone.parameters(), torch.zeros(()))
+def _count_on_meta(backbone: nn.Module, shape: Shape) -> int:
     with torch.no_grad():
-        found = backbone.eval()(torch.zeros(2, *shape, device=weight.device))
-    if not isinstance(found, Tensor) or found.ndim != 2 or len(found) != 2:
-        got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
-        raise UsageError(f"the model must return features (B, dim) for a batch; it gave {got}")
-    return found.shape[1]
+        features: Tensor = backbone.eval()(torch.zeros(2, *shape))
+    return features.shape[1]

@@ -65,6 +65,9 @@ def tell_accuracy(record: RunRecord) -> Fact:
     if record.evaluated_on is None and share is None:
         return Fact(label, UNKNOWN, NOTHING_TO_MEASURE)
     n = (record.data or {}).get("n_test") or ""
+    if record.evaluated_on == "sets":
+        note = f"{_count(n)} images held out, of which candidate sets alone are known."
+        return Fact("Labels in their sets", show_share(record.last.get("share_in_sets")), note)
     on = HELD_BACK.get(record.evaluated_on or "test", "images")
     when = "" if record.epochs is None else ", at the last epoch"
     if not done:

@@ -82,7 +82,8 @@ def _show(value: object, number: bool = False) -> str:
 
 def _show_held_back(record: RunRecord) -> str:
     n = (record.data or {}).get("n_test")
-    words = {"test": "test images", "holdout": "held-out images"}.get(record.evaluated_on or "")
+    held = "held-out images"
+    words = {"test": "test images", "holdout": held, "sets": held}.get(record.evaluated_on or "")
     return f"{n:,} {words}" if words and n else ""
 
 

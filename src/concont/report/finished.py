@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from torch import nn
+
 from concont.config.changes import find_changes
 from concont.config.resolve import read_settings
 from concont.errors import ConcontError, printable
@@ -26,13 +28,15 @@ def make_page(
     device: str = "auto",
     data: str | None = None,
     images: str | None = None,
+    network: nn.Module | None = None,
 ) -> Page:
     """The page of these runs; review: how many images of each to show for review.
 
-    data, images: where the runs' data and a table's images lie now, if not where they lay.
+    data, images: where the runs' data and a table's images lie now, if not where they lay. network:
+    of the user's own, of runs that have one.
     """
     measured = {
-        record.name: measure_run(record.path, review, device, data, images)
+        record.name: measure_run(record.path, review, device, data, images, network)
         if record.summary is not None
         else Measured(missing=(NOT_ENDED,))
         for record in records

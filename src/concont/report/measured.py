@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import softmax
+from torch import nn
 
 from concont.answers.resolution import Resolution, resolve
 from concont.api import Run, load
@@ -16,8 +17,10 @@ from concont.errors import ConcontError, DataError, printable
 from concont.report.class_charts import Bin, fill_bins
 from concont.report.gallery import Card, Rows, list_rows, make_cards
 from concont.report.wording import hide_folders
+from concont.runs.folder import RunFolder
 from concont.runs.settings import NAMED_SOURCES
 from concont.training.quality import evaluate_labels, evaluate_probabilities
+from concont.training.trainers import read_run_settings
 from concont.types import Plain
 
 
@@ -39,10 +42,12 @@ def measure_run(
     device: str = "auto",
     data: str | None = None,
     images: str | None = None,
+    network: nn.Module | None = None,
 ) -> Measured:
     """All that can still be said of a finished run; what fails is missing, and says why.
 
-    data, images: where the run's data and a table's images lie now, if not where they lay.
+    data, images: where the run's data and a table's images lie now, if not where they lay. network:
+    of the user's own, of a run that has one.
     """
     missing, places = list[str](), [str(path), data, images]
 
@@ -54,7 +59,7 @@ def measure_run(
             missing.append(f"{what}: {said}.")
             return None
 
-    run = attempt("Nothing that needs the network", lambda: load(path, device=device))
+    run = attempt("Nothing that needs the network", lambda: _load(path, device, network))
     if run is None:
         return Measured(missing=tuple(missing))
     places += list_places(run.settings)
@@ -71,6 +76,12 @@ def measure_run(
         cards = make_cards(resolution, rows, problem.images)
         found = replace(found, resolution=resolution, listed=rows, cards=cards)
     return replace(found, missing=(*missing, *found.missing))
+
+
+def _load(path: Path, device: str, network: nn.Module | None) -> Run:
+    """The run; with the user's own network if it trained one."""
+    own = read_run_settings(RunFolder(path)).model.own is not None
+    return load(path, device=device, model=network if own else None)
 
 
 def _tell_cure(run: Run, data: str | None, images: str | None) -> list[str]:

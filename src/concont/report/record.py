@@ -74,7 +74,7 @@ class RunRecord:
 
     @property
     def evaluated_on(self) -> str | None:
-        """`test`, `holdout`, or None: there is nothing to measure on."""
+        """`test`, `holdout`, `sets`, or None: there is nothing to measure on."""
         found = (self.data or {}).get("evaluated_on")
         return str(found) if found else None
 

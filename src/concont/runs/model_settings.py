@@ -38,6 +38,8 @@ class Model:
     weights_digest: str | None = setting(None, only_with={"weights": GIVEN, "start": (None,)})
     start: str | None = None  # the run, or its model.safetensors, whose weights are the first ones
     start_digest: str | None = setting(None, only_with={"start": GIVEN})  # of the file, found
+    own: str | None = None  # FILE.py:make of a network of your own, in the place of all this
+    own_digest: str | None = setting(None, only_with={"own": GIVEN})  # of the file, found
 
     def __post_init__(self) -> None:
         if not self.is_timm and self.name not in NETWORKS:

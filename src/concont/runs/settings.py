@@ -36,7 +36,7 @@ NOT_RUN = "is code of your own, which is run only if you name it: --method"
 # Settings that came after the first records: with these values hashes are what they were.
 LATER: dict[str, Plain] = {
     "data": {"noise": 0.0},
-    "model": {"stem": "auto", "weights": None, "start": None},
+    "model": {"stem": "auto", "weights": None, "start": None, "own": None},
     "method": {"trust": 1.0, "vote_strength": 1.0, "vote_strength_end": None},
     "optimizer": {"backbone_rate": 1.0},
     "train": {"skip_nonfinite": 0},
@@ -154,6 +154,14 @@ def _without(section: Plain, usual: Plain) -> Plain:
     return {k: value for k, value in section.items() if k not in usual or usual[k] != value}
 
 
+def _leave_out_folders(plain: Plain, own_method: str | None) -> None:
+    """Of code of the user's own the file's name alone, whose digest stands beside it."""
+    if own_method is not None:
+        plain["method"]["name"] = code_name(own_method)
+    if "own" in plain["model"]:
+        plain["model"]["own"] = code_name(plain["model"]["own"])
+
+
 @dataclass(frozen=True)
 class Settings:
     """All of a run's settings; what `config.yaml` holds."""
@@ -201,7 +209,7 @@ class Settings:
         """What a result is identified by: all settings that can change it, and no path.
 
         Data that has no name of its own is known by the digest of its content, a file of candidate
-        sets by their hash, a method of the user's own by class, file name and digest.
+        sets by their hash, a method or a network of the user's own by name, file name and digest.
         """
         plain = self.as_dict()
         del plain["recipe"]
@@ -217,8 +225,7 @@ class Settings:
             plain["data"]["source"] = data_digest
         if plain["data"].pop("candidates") is not None:
             plain["data"]["candidates"] = sets_hash
-        if self.own_method is not None:
-            plain["method"]["name"] = code_name(self.own_method)
+        _leave_out_folders(plain, self.own_method)
         plain = {name: plain[name] for name in self.method.sections}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -34,10 +34,14 @@ class Summary(Mapping[str, Any]):
     seed: Seed
     data_seed: Seed | None = None
     settings_hash: Text
-    evaluated_on: str | None = None  # "test", "holdout", or None: there was nothing to measure on
+    evaluated_on: str | None = None  # "test", "holdout", "sets", or None: nothing to measure on
     accuracy_last: Share | None
     accuracy_best: Share | None
     accuracy_momentum: Share | None = None  # of the key network
+    # Of held-out images of which sets alone are known, at the last epoch: the mean probability on
+    # the set, and the share whose likeliest class is in it.
+    probability_on_sets: Share | None = None
+    share_in_sets: Share | None = None
     epochs: AtLeastOne | None  # None: of a method that has none
     steps: AtLeastOne | None = None
     batch_size: AtLeastOne | None = None

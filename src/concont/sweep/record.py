@@ -56,7 +56,7 @@ def of_run(folder: RunFolder) -> Record:
         "settings": {
             **settings,
             "data": _without_paths(settings["data"], data),
-            "model": _without_weights_folder(settings["model"]),
+            "model": _without_folders(settings["model"]),
             "method": _without_folder(settings["method"]),
         },
         "data_digest": data["digest"],
@@ -136,10 +136,12 @@ def _without_folder(section: dict[str, Any]) -> dict[str, Any]:
     return {**section, "name": code_name(name) if is_reference(name) else name}
 
 
-def _without_weights_folder(section: dict[str, Any]) -> dict[str, Any]:
-    """The settings of the network; files of weights, whose digests they hold, by name alone."""
+def _without_folders(section: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the network; files of weights and code, known by digests, by name alone."""
     files = {name: section.get(name) for name in ("weights", "start")}
-    return {**section, **{name: PurePath(path).name for name, path in files.items() if path}}
+    names = {name: PurePath(path).name for name, path in files.items() if path}
+    own = section.get("own")
+    return {**section, **names, "own": None if own is None else code_name(own)}
 
 
 def _without_command(environment: dict[str, Any]) -> dict[str, Any]:

@@ -212,11 +212,13 @@ def _make_row(
     problem: Problem, labels: NDArray[Any], predicted: NDArray[Any] | None, seconds: float
 ) -> dict[str, Any]:
     """The one line of metrics; resolved labels are held against the truth for this log alone."""
-    known, accuracy = problem.truth >= 0, None
+    known, accuracy, in_sets = problem.truth >= 0, None, None
     right = labels[known] == problem.truth[known]
     resolved = float(right.mean()) if len(right) else None
     if predicted is not None and problem.test_labels is not None:
         accuracy = float(np.mean(predicted == problem.test_labels))
+    elif predicted is not None and problem.test_candidates is not None:
+        in_sets = float(problem.test_candidates[np.arange(len(predicted)), predicted].mean())
     return {
         "epoch": 1,
         "step": 1,
@@ -225,6 +227,8 @@ def _make_row(
         "pseudo_accuracy": resolved,
         "accuracy": accuracy,
         "accuracy_best": accuracy,
+        "probability_on_sets": None,  # there are no probabilities
+        "share_in_sets": in_sets,
     }
 
 

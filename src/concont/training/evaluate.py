@@ -22,21 +22,17 @@ class TestSet:
 
     __test__ = False  # not a test class
     images: AnyImages
-    labels: Tensor  # (M,)
-    candidates: Tensor | None = None  # (M, C) bool, drawn as the training sets were
+    labels: Tensor | None  # (M,) None: only sets are known
+    candidates: Tensor | None = None  # (M, C) bool, drawn as the training sets were, or their own
 
     @classmethod
     def of(cls, problem: Problem, device: torch.device, memory_share: float) -> "TestSet | None":
         """A problem's test images, or hold-out; None where it has neither."""
-        if problem.test_images is None or problem.test_labels is None:
+        if problem.test_images is None or problem.evaluated_on is None:
             return None
         images = place_images(problem.test_images, device, memory_share)
-        sets = problem.test_candidates
-        return cls(
-            images,
-            torch.from_numpy(problem.test_labels).to(device),
-            None if sets is None else torch.from_numpy(sets).to(device),
-        )
+        known = (problem.test_labels, problem.test_candidates)
+        return cls(images, *(None if k is None else torch.from_numpy(k).to(device) for k in known))
 
 
 def predict_proba(network: nn.Module, images: AnyImages) -> Tensor:
@@ -77,10 +73,29 @@ def accuracy(network: nn.Module, test: TestSet) -> tuple[float, float | None]:
 
     The second says how well labels are picked out of sets that the network never learned from.
     """
-    probs = predict_proba(network, test.images)
+    probs, labels = predict_proba(network, test.images), test.labels
+    assert labels is not None
     sets = [None] if test.candidates is None else [None, test.candidates]
     shares = []
     for inside in sets:
         seen = probs if inside is None else probs.masked_fill(~inside, -1.0)
-        shares.append((seen.argmax(dim=1) == test.labels).double().mean().item())
+        shares.append((seen.argmax(dim=1) == labels).double().mean().item())
     return shares[0], shares[1] if len(shares) > 1 else None
+
+
+def measure_on_sets(network: nn.Module, test: TestSet) -> dict[str, float]:
+    """What can be told of images of which candidate sets alone are known.
+
+    How much of the probability falls on the set, and of how many the likeliest class is in it.
+    """
+    assert test.candidates is not None
+    return score_sets(predict_proba(network, test.images), test.candidates)
+
+
+def score_sets(probs: Tensor, candidates: Tensor) -> dict[str, float]:
+    """The same from probabilities (M, C), for which labels as one-hot rows may stand."""
+    inside = candidates.gather(1, probs.argmax(dim=1, keepdim=True))
+    return {
+        "probability_on_sets": (probs * candidates).sum(dim=1).double().mean().item(),
+        "share_in_sets": inside.double().mean().item(),
+    }

@@ -11,7 +11,7 @@ from torch import Tensor
 from concont.data.order import Order
 from concont.data.placement import TrainingSet
 from concont.runs.settings import Optimizer, Settings
-from concont.training.evaluate import TestSet, accuracy
+from concont.training.evaluate import TestSet, accuracy, measure_on_sets
 from concont.training.state import TrainState
 from concont.training.step import Step
 from concont.types import Method
@@ -106,8 +106,11 @@ def evaluate(method: Method, state: TrainState, test: TestSet | None) -> Row:
     """The figures of a line of metrics: means since the last one, and accuracies now."""
     means = state.meter.read()
     online = momentum = in_set = None
-    if test is not None:
-        modules = state.nets.modules
+    on_sets: Row = {"probability_on_sets": None, "share_in_sets": None}
+    modules = state.nets.modules
+    if test is not None and test.labels is None:
+        on_sets = measure_on_sets(modules["online"], test)
+    elif test is not None:
         online, in_set = accuracy(modules["online"], test)
         momentum = accuracy(modules["key"], test)[0] if "key" in modules else None
         state.best = online if state.best is None else max(state.best, online)
@@ -119,4 +122,5 @@ def evaluate(method: Method, state: TrainState, test: TestSet | None) -> Row:
         "accuracy_best": state.best,
         "accuracy_momentum": momentum,
         "accuracy_in_set": in_set,
+        **on_sets,
     }

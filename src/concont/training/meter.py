@@ -23,6 +23,7 @@ USUAL_METRICS = (
 TAKEN = (
     *(LOSS, "epoch", "step", "seconds", "images_per_s", "thresholds"),
     *("accuracy", "accuracy_best", "accuracy_momentum", "accuracy_in_set"),
+    *("probability_on_sets", "share_in_sets"),
 )
 # Metrics of checkpoints that did not name their columns, by how many columns there were.
 UNNAMED_METRICS = {9: USUAL_METRICS, 7: ("confident", "pseudo_accuracy", "confident_precision")}

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
+from concont.config.own_network import refuse_unnamed
 from concont.data.mapped_arrays import RowsOf
 from concont.data.order import Order
 from concont.data.placement import TrainingSet, place_images, to_images
@@ -117,9 +118,10 @@ class NetworkRun:
                 saved_at = time.perf_counter()
             yield progress
             if stopping:
+                own_code = self.settings.own_method, self.settings.model.own
                 raise Interrupted(
                     f"stopped after step {state.step} of {progress.total}; "
-                    f"go on with: {self.folder.resume_command(self.settings.own_method)}"
+                    f"go on with: {self.folder.resume_command(*own_code)}"
                 )
 
     def _write_verdict(self) -> None:
@@ -150,6 +152,8 @@ class NetworkPredictor:
         model: nn.Module | None = None,
     ) -> "NetworkPredictor":
         """From a run's settings, `data.json` and weights; model: an own network, if it was one."""
+        if model is None:
+            refuse_unnamed(settings.model)
         classes, moments = tuple(described["classes"]), described["normalisation"]
         shape = order_axes(tuple(described["shape"]))
         scale = torch.tensor(moments["mean"]), torch.tensor(moments["std"])
@@ -164,7 +168,7 @@ class NetworkPredictor:
         except RuntimeError:
             raise UsageError(
                 "the run holds no network that its settings describe; if it is one of your own, "
-                "use concont.load(..., model=...) in Python"
+                "name it: --model FILE.py:make; in Python, concont.load(..., model=...)"
             ) from None
         network.to(choose_device(device)).eval()
         return cls(classes, tuple(described["shape"]), {"online": network})

@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from concont.config.own_network import describe_network, refuse_unnamed
 from concont.data import sources
 from concont.data.order import Order
 from concont.data.own_data import load_data
@@ -64,7 +65,11 @@ def prepare(
     device = choose_device(train.device)
     _let_forked_child_train(device)
     if model is None:
+        refuse_unnamed(settings.model)
         refuse_unknown_network(settings.model)
+    elif settings.model.own is None and not resumed:
+        named = replace(settings.model, own=describe_network(model))
+        settings = replace(settings, model=named)
     saved = checkpoint.load(folder, device) if resumed else None
     if saved is None and not (settings.model.weights_digest or settings.model.start_digest):
         settings = replace(settings, model=identify_weights(settings.model))

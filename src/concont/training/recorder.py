@@ -35,6 +35,8 @@ COLUMNS = (  # in every line of metrics, null where they do not apply; a method 
     "accuracy",
     "accuracy_best",
     "accuracy_momentum",
+    "probability_on_sets",
+    "share_in_sets",
 )
 
 
@@ -126,6 +128,8 @@ class Recorder:
             accuracy_last=last["accuracy"],
             accuracy_best=last["accuracy_best"],
             accuracy_momentum=last["accuracy_momentum"],
+            probability_on_sets=last.get("probability_on_sets"),
+            share_in_sets=last.get("share_in_sets"),
             epochs=epochs,
             steps=steps,
             batch_size=batch_size,
@@ -169,7 +173,7 @@ def describe_data(problem: Problem, moments: Moments | None) -> dict[str, Any]:
         "sets_hash": problem.sets_hash,
         "n_train": len(problem.rows),
         "n_partial": problem.n_partial,
-        "n_test": 0 if problem.test_labels is None else len(problem.test_labels),
+        "n_test": problem.n_measured,
         "evaluated_on": problem.evaluated_on,
     }
 

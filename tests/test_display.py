@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from concont.cli.display import describe_row, percent, show_progress
+from concont.display import describe_row, percent, show_progress
 from concont.training.loop import Progress
 
 ROW = {

@@ -1,7 +1,7 @@
 """What a person sees while a run trains: a live bar on a terminal, plain lines elsewhere."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -16,19 +16,38 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from concont.cli.table import print_line
 from concont.errors import printable
 
-if TYPE_CHECKING:
-    from concont.training.loop import Progress
-
-
-SHARES = ("confident", "accuracy")
+SHARES = ("confident", "accuracy", "probability_on_sets", "share_in_sets")
 LEFT_OUT = (  # of what every line has, which is enough to write to a file
     *("epoch", "step", "seconds", "images_per_s"),
     *("pseudo_accuracy", "pseudo_accuracy_partial", "pseudo_accuracy_unlabeled"),
     *("confident_precision", "accuracy_best", "accuracy_momentum", "accuracy_in_set"),
 )
+
+
+class Point(Protocol):
+    """Where a run stands after a step: `training.loop.Progress`."""
+
+    @property
+    def step(self) -> int:
+        """Steps done."""
+        ...
+
+    @property
+    def total(self) -> int:
+        """Steps of the whole run."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """Epochs begun."""
+        ...
+
+    @property
+    def row(self) -> dict[str, Any] | None:
+        """The line of metrics, where the run was evaluated."""
+        ...
 
 
 def percent(value: float | None) -> str:
@@ -47,19 +66,29 @@ def describe_row(row: dict[str, Any]) -> str:
     return "  ".join(parts)
 
 
+def find_screen(wanted: bool | None = None) -> Console | None:
+    """Where progress is shown, standard error; None: not at all.
+
+    wanted: None for where a person watches, on a terminal or in a notebook.
+    """
+    screen = Console(stderr=True)
+    watched = screen.is_terminal or screen.is_jupyter
+    return screen if (watched if wanted is None else wanted) else None
+
+
 def show_progress(
-    progress: "Iterator[Progress]", epochs: int | None, title: str, console: Console
+    progress: Iterator[Point], epochs: int | None, title: str, console: Console
 ) -> None:
     """Draw a run's progress until it ends; epochs: None for a run that has none."""
 
-    def words(point: "Progress") -> str:
+    def words(point: Point) -> str:
         return title if epochs is None else f"{title}  epoch {point.epoch}/{epochs}"
 
     if not console.is_terminal:
         for point in progress:
             if point.row is not None:
                 line = f"{words(point)}  {describe_row(point.row)}"
-                print_line(line, console)
+                console.print(Text(printable(line)), soft_wrap=True)
         return
     bars = Bars(
         SpinnerColumn(),

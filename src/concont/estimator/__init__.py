@@ -1,0 +1,1 @@
+"""The methods with a network as a scikit-learn classifier."""

@@ -1,0 +1,104 @@
+"""What a fitted classifier keeps: to pickle, and to save as one file and load again."""
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from concont.errors import DataError, UsageError
+from concont.estimator.inputs import as_value_errors
+from concont.estimator.trained import Trained, read_trained
+from concont.runs.output import refuse_output
+from concont.training.predictor import Predictor
+
+SAVED = ("method", "recipe", "epochs", "settings", "image_size", "validation", "random_state")
+FITTED = ("n_features_in_", "history_", "validation_")
+
+
+class SavedMixin:
+    """A classifier that is its weights and a few plain values."""
+
+    classes_: NDArray[Any]
+    labels_: NDArray[Any]
+    device: str
+    network: nn.Module | None
+    _trained: Trained
+    _live: Predictor | None  # on its device; made again where it was pickled
+
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write the fitted classifier into one file of safetensors; nothing in it is code.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, such as `model.safetensors`.
+        overwrite : bool, default=False
+            Whether to replace a file that is there.
+        """
+        check_is_fitted(self, "classes_")
+        with as_value_errors():
+            if not overwrite and Path(path).exists():
+                raise UsageError(f"{path} is there already; overwrite=True replaces it")
+            refuse_output(Path(path), overwrite)
+            params = {name: getattr(self, name) for name in SAVED}
+            fitted = {name: getattr(self, name) for name in FITTED if hasattr(self, name)}
+            names = {"classes": self.classes_.tolist(), "network": self.network is not None}
+            if hasattr(self, "feature_names_in_"):
+                names["feature_names"] = self.feature_names_in_.tolist()
+            place = {each: k for k, each in enumerate(self.classes_.tolist())}
+            places = np.array([place[each] for each in self.labels_.tolist()])
+            more = {"params": params, "fitted": fitted, **names}
+            self._trained.write(Path(path), more, {"labels": places})
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, device: str = "auto", network: nn.Module | None = None
+    ) -> Self:
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        device : {"auto", "cpu", "cuda"}, default="auto"
+            Where to predict.
+        network : nn.Module, optional
+            The own network that it was trained with, if any; a copy gets the file's weights.
+
+        Returns
+        -------
+        PartialLabelClassifier
+            It predicts what the one that was saved does.
+        """
+        with as_value_errors():
+            trained, more, arrays = read_trained(Path(path))
+            try:
+                known = {name: more["params"][name] for name in SAVED}
+                model = cls(**known, device=device, network=network)  # type: ignore[call-arg]
+                model.classes_ = np.array(more["classes"])
+                model.labels_ = model.classes_[arrays["labels"]]
+                if "feature_names" in more:
+                    named = np.array(more["feature_names"], dtype=object)
+                    model.feature_names_in_ = named  # type: ignore[attr-defined]
+                for name in FITTED:
+                    if name in more["fitted"]:
+                        setattr(model, name, more["fitted"][name])
+            except (LookupError, TypeError, ValueError) as error:
+                raise DataError(f"{path} is damaged: {type(error).__name__}: {error}") from None
+            model._trained = trained
+            model._live = trained.make_predictor(device, network)
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what lies on a device: it is made again from the weights."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return {**state, "_live": None} if "_live" in state else state
+
+    @property
+    def _predictor(self) -> Predictor:
+        if self._live is None:
+            self._live = self._trained.make_predictor(self.device, self.network)
+        return self._live
