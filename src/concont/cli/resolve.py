@@ -112,8 +112,8 @@ def _tell(found: "Resolution", held: int) -> Iterator[str]:
         yield f"{sure:,} confident ({percent(sure / n)}): the score reaches the class's threshold"
     if found.overruled.any():
         yield (
-            f"{count(int(found.overruled.sum()), 'set')} overruled: the label is a class outside, of "
-            "which the run is surer"
+            f"{count(int(found.overruled.sum()), 'set')} overruled: the label is a class outside, "
+            "of which the run is surer"
         )
     if found.votes is not None:
         yield _tell_votes(found)
