@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from concont.data.file_watch import FileWatch
 from concont.data.mapped_arrays import RowsOf, find_mapped_file, gather_rows, read_ahead
 from concont.data.problem import Problem
 from concont.data.sources import Images
@@ -56,6 +57,7 @@ class Streamed:
 
     def __init__(self, images: Images | RowsOf, device: torch.device) -> None:
         self.pixels = images if isinstance(images, RowsOf) else np.ascontiguousarray(images)
+        self.file = FileWatch(self.pixels)
         count, height, width, channels = self.pixels.shape
         self.shape, self.device = torch.Size((count, channels, height, width)), device
 
@@ -76,6 +78,7 @@ class Streamed:
 
     def _fetch(self, batch: Tensor) -> Tensor:
         rows = batch.numpy()
+        self.file.refuse_if_changed()
         read_ahead(self.pixels, rows)
         images = torch.empty(
             (len(rows), *self.pixels.shape[1:]),
