@@ -79,7 +79,7 @@ audit: requirements.lock
 	$(PYTHON) -m venv build/audit
 	build/audit/bin/python -m pip install --quiet pip-audit
 	build/audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock || \
-		{ echo "make audit: not audited whole; see the line above" >&2; exit 1; }
+		{ echo "make audit: a package has a known hole, or could not be asked about; see above" >&2; exit 1; }
 
 # A bill of materials in the form of CycloneDX, build/sbom.json.
 sbom: requirements.lock
