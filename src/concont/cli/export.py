@@ -8,7 +8,7 @@ import typer
 
 from concont.cli.app import app
 from concont.cli.run_data import DataNow, ImagesNow, list_run_inputs, read_problem
-from concont.errors import printable
+from concont.errors import UsageError, printable
 from concont.runs.output import refuse_output
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ def export(
 
     trained = load(run)
     refuse_output(out, overwrite, list_run_inputs(trained, data))
+    if card and out.name == NAME:
+        raise UsageError(f"{printable(out)} is what the card is called; choose another name")
     if card:
         refuse_card(out.with_name(NAME), overwrite)
     moved = data is not None or images is not None
