@@ -47,10 +47,10 @@ def start_from_run(network: Network, model: Model, problem: Problem) -> int:
 def _read_online(path: Path) -> dict[str, Tensor]:
     """The online network's weights in a run's file, by their names in the network."""
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    from safetensors.torch import load
 
     try:
-        weights = load_file(path)
+        weights = load(path.read_bytes())
     except SafetensorError as error:
         where = printable(path)
         raise DataError(f"weights {where} are damaged, or no safetensors file: {error}") from None
