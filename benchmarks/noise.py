@@ -2,7 +2,7 @@
 
     concont train --data digits --set data.holdout=0.2 data.noise=0.1 method.trust=0.9 --out run
     python benchmarks/noise.py measure run ...      # a line of JSON a run
-    python benchmarks/noise.py digits --seeds 101 102 103 104 105 --out benchmarks/results/noise.json
+    python benchmarks/noise.py digits --seeds 101 102 103 104 105 --out FILE.json
 
 `digits` trains four runs a seed, with and without noise, believing every set or nine of ten, and
 measures each on images held out of the training.
