@@ -52,6 +52,7 @@ def make_run(path, epochs=4, classes=CLASSES, finished=True, rows=None, flags=No
         "data.json",
         {
             **{"classes": list(classes), "shape": [8, 8, 1], "digest": "d" * 64},
+            "normalisation": None,
             **{"n_train": n, "n_partial": n // 4, "n_test": 50, "evaluated_on": "test"},
         },
     )

@@ -12,7 +12,8 @@ import pytest
 
 import fuzz
 from concont.errors import DataError
-from fuzz_readers import READERS, Reader
+from fuzz_reader import Reader
+from fuzz_readers import READERS
 
 SCRIPT = Path(__file__).parent / "fuzz.py"
 # The other two spoil run folders in ways that take their time; `make fuzz` has them.

@@ -22,6 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 from concont.cli.app import app
 from concont.config.registry import load_registered, registered_names
 from concont.config.resolve import SECTIONS
+from concont.types import LARGEST
 
 PLAIN = {int: "whole number", float: "number", str: "text", bool: "true or false"}
 BOUNDS = {
@@ -82,7 +83,7 @@ def describe_bound(bound: Any) -> str:
         return f"a multiple of {bound.multiple_of}"
     attribute, words = BOUNDS[type(bound)]
     value = getattr(bound, attribute)
-    return "" if value == float("inf") else words.format(value)
+    return "" if value in (float("inf"), LARGEST) else words.format(value)
 
 
 def describe_value(value: Any) -> str:

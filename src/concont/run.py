@@ -186,14 +186,15 @@ def load(path: str | Path, *, device: str = "auto", model: nn.Module | None = No
     (2, 10)
     """
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    from safetensors.torch import load as load_weights
 
     folder = RunFolder(path)
     summary, data = folder.read_summary(), folder.read_data()
     folder.require_whole("summary.json", "data.json", "model.safetensors")
     settings = read_run_settings(folder)
     try:
-        weights = load_file(folder.require("model.safetensors"))
+        # In memory: `load_file` maps the file, which another process may cut short.
+        weights = load_weights(folder.require("model.safetensors").read_bytes())
     except SafetensorError as error:
         raise folder.describe_damage("model.safetensors", error) from None
     _refuse_non_finite(folder, weights)

@@ -3,7 +3,6 @@
 Shape letters, everywhere: B batch, C classes, D embedding, K keys, N training rows, H W image.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, runtime_checkable
@@ -13,8 +12,10 @@ from annotated_types import Ge, Gt, Le, Lt
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-NonNegative = Annotated[float, Ge(0), Lt(math.inf)]
-Positive = Annotated[float, Gt(0), Lt(math.inf)]
+LARGEST = 1e15  # of a number in a setting: the product of two is still one in float32
+NonNegative = Annotated[float, Ge(0), Le(LARGEST)]
+Positive = Annotated[float, Gt(0), Le(LARGEST)]
+Seed = Annotated[int, Ge(-(2**63)), Lt(2**63)]
 Count = Annotated[int, Ge(0)]
 AtLeastOne = Annotated[int, Ge(1)]
 # What no machine of today would hold more of: a slip of the finger, told before it is tried.

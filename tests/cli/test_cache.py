@@ -21,7 +21,7 @@ def test_sizes_are_listed_and_what_can_be_made_again_is_removed(place, save, cap
     path = save("image.png", noise(8, 8, 3))
     load_images([path], (1000, 1000), 3, "crop")
     (place / "gist").mkdir()
-    (place / "gist" / "features.npy").write_bytes(bytes(2_000_000))
+    (place / "gist" / f"{'0a' * 16}-64-1.npy").write_bytes(bytes(2_000_000))
     downloaded.write_bytes(b"pixels")
     images, gist = run(capsys)
     assert images == f"decoded images: 0.003 GB kept in {place / 'images'}"
@@ -30,6 +30,19 @@ def test_sizes_are_listed_and_what_can_be_made_again_is_removed(place, save, cap
     assert list(place.iterdir()) == [downloaded]
     assert "0.000 GB kept" in run(capsys)[0]
     load_images([path], (10, 10), 3, "crop")  # as before
+
+
+def test_what_the_cache_has_not_made_stays(place, save, capsys):
+    load_images([save("image.png", noise(8, 8, 3))], (10, 10), 3, "crop")
+    (place / "images" / ".1234-0a0a0a0a.tmp").touch()  # of a killed process
+    others = [
+        place / name for name in ("images/holiday.jpg", "images/index/mine.json", "gist/x.npy")
+    ]
+    (place / "gist").mkdir()
+    for path in others:
+        path.write_text("mine")
+    run(capsys, "--clear")
+    assert sorted(path for path in place.rglob("*") if path.is_file()) == sorted(others)
 
 
 def test_there_may_be_no_cache_yet(place, capsys):

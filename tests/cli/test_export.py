@@ -36,6 +36,14 @@ def model(folder):
     return folder / "model.onnx"
 
 
+def test_a_model_does_not_take_the_name_of_its_card(folder, tmp_path):
+    """The card would be written over it."""
+    done = concont("export", "run", "-o", tmp_path / "MODEL_CARD.md", "--overwrite", cwd=folder)
+    assert done.returncode == 2
+    assert "is what the card is called" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("form", ["onnx", "torchscript", "safetensors"])
 def test_a_run_is_exported_and_checked(folder, tmp_path, form):
     out = tmp_path / f"model.{form}"

@@ -145,3 +145,22 @@ def test_damage_inside_an_archive_is_refused(toy_npz):
     toy_npz.write_bytes(bytes(content))
     with pytest.raises(DataError, match="damaged or cut short"):
         read_npz(toy_npz)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (float("nan"), "class 0 is nan, and is no finite number"),
+        (float("inf"), "class 0 is inf, and is no finite number"),
+        (-1.0, "class 0 is -1, and is negative"),
+        (1e308, r"class 0 is 1e\+308, and is more than 1e\+15"),  # infinite in float32
+        (5e-324, "class 0 is 4.9.*e-324, and is less than 1e-15, yet not 0"),  # 0 in float32
+    ],
+)
+def test_votes_that_are_no_counts_are_refused_by_row(toy_arrays, weight, message):
+    sets = np.ones((40, 2), dtype=bool)
+    weights = np.ones((40, 2))
+    weights[3, 0] = weight
+    arrays = {"x_train": toy_arrays["x_train"], "candidates": sets, "candidate_weights": weights}
+    with pytest.raises(DataError, match=f"candidate_weights row 3, {message}"):
+        from_arrays(arrays)

@@ -51,6 +51,21 @@ def test_what_is_no_model_is_refused(tmp_path, content):
     assert r"bad\n.onnx is no model that can be read" in refusal(path)
 
 
+def test_what_a_damaged_model_says_reaches_no_terminal(tmp_path, capfd):
+    """ONNX Runtime prints it where it may go on with another processor."""
+    path = tiny_onnx(tmp_path / "tiny.onnx")
+    content = path.read_bytes().replace(b"Softmax", b"\x1b[31m\xc7x")
+    path.write_bytes(content)
+    assert "is no model that can be read" in refusal(path)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_model_whose_own_words_are_no_text_is_refused(tmp_path):
+    path = tiny_onnx(tmp_path / "tiny.onnx")
+    path.write_bytes(path.read_bytes().replace(b'"MIT"', b'"M\xd8T"'))
+    assert "is damaged" in refusal(path) or "is no model that can be read" in refusal(path)
+
+
 def test_half_a_model_is_refused(tmp_path, exported):
     path = tmp_path / "half.onnx"
     content = exported.path.read_bytes()

@@ -14,6 +14,8 @@ from concont.report.record import (
     read_runs,
     tell_state,
 )
+from concont.report.watched import Watch
+from concont.runs.folder import RunFolder
 from made_runs import CLASSES, make_rows, make_run
 from processes import ENVIRONMENT
 
@@ -46,6 +48,29 @@ def test_a_damaged_file_is_a_problem_of_its_own(tmp_path):
     assert (record.verdict, record.environment, record.rows) == (None, None, ())
     assert len(record.problems) == 3
     assert record.state == "finished"
+
+
+DAMAGES = {
+    "text": ("verdict.json", {"precision": {"p_score": ["x"], "max_probability": None}}),
+    "too few": ("verdict.json", {"confident": [1]}),
+    "no count": ("data.json", {"n_train": [1]}),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_file_with_values_of_other_kinds_is_a_problem_and_the_page_is_drawn(tmp_path, kind):
+    """Found by `make fuzz`."""
+    path, (name, values) = make_run(tmp_path / "run"), DAMAGES[kind]
+    folder = RunFolder(path)
+    folder.write_json(name, {**folder.read_json(name), **values})
+    (problem,) = read_record(path).problems
+    assert name in problem
+    assert Watch(path).make_page().title == "run"
+
+
+def test_thresholds_of_other_classes_are_not_drawn(tmp_path):
+    path = make_run(tmp_path / "run", rows=[*make_rows(2), *make_rows(4, classes=2)[2:]])
+    Watch(path).make_page()
 
 
 def test_a_value_that_is_no_number_is_no_point(tmp_path):

@@ -1,6 +1,7 @@
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -136,10 +137,10 @@ def test_what_cannot_be_started_from_is_one_line(tmp_path, toy_config, arrays, f
     refused(UsageError, "another network than narrow-resnet18", name="narrow-resnet18")
     large = {k: v.repeat(2, 1).repeat(2, 2) if k[0] == "x" else v for k, v in arrays.items()}
     refused(UsageError, "learned from images of 8 x 8 x 1; these are 16 x 16 x 1", large)
-    file = first / "model.safetensors"
-    save_file({"classifier": torch.ones(2)}, file)
+    write = partial(RunFolder(first).write, "model.safetensors")  # which fits its checksum
+    write(partial(save_file, {"classifier": torch.ones(2)}))
     refused(UsageError, "first holds no network to start from")
-    file.write_bytes(b"no weights at all")
+    write(lambda path: path.write_bytes(b"no weights at all"))
     refused(DataError, r"model\.safetensors are damaged, or no safetensors file")
     (first / "data.json").unlink()
     refused(UsageError, r"first holds no data\.json")
@@ -169,3 +170,34 @@ def test_a_record_names_the_start_by_content(tmp_path, toy_config, toy_npz, firs
     bare = replace(run.settings, model=replace(run.settings.model, start_digest=None))
     again = prepare(bare, RunFolder(tmp_path / "again"), from_arrays(arrays))
     assert again.settings == run.settings
+
+
+def flip_a_bit(path):
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+
+
+def spoil_weights(path, change):
+    """Written anew, checksum and all, by somebody who knows how they are made."""
+    weights = load_file(path)
+    weights["online.classifier.bias"] = change(weights["online.classifier.bias"])
+    folder = RunFolder(path.parent)
+    folder.write(path.name, lambda temporary: save_file(weights, temporary))
+
+
+DAMAGES = {
+    "flipped": (flip_a_bit, "model.safetensors"),
+    "no number": (lambda path: spoil_weights(path, lambda bias: bias * torch.nan), "no number"),
+    "type": (lambda path: spoil_weights(path, torch.Tensor.double), "holds another network"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_weights_that_are_not_those_that_the_run_wrote_are_refused(
+    kind, tmp_path, toy_config, arrays, first
+):
+    damage, message = DAMAGES[kind]
+    damage(first / "model.safetensors")
+    with pytest.raises((DataError, UsageError), match=message):
+        start(toy_config, tmp_path / "next", arrays, first)

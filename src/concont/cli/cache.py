@@ -1,6 +1,8 @@
 """`concont data cache`: what is kept to save time, and how to be rid of it."""
 
-import shutil
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +13,13 @@ from concont.cli.data import data_app
 
 # Folders of the cache that hold what can be made again; downloaded data lies beside them.
 KEPT = {"images": "decoded images", "gist": "GIST features"}
+# The names of files in these: the folder that $CONCONT_CACHE names may have `images` of its own.
+OWN = {
+    "images": r"\d+x\d+x\d+-[a-z]+-\d+-[0-9a-f]{32}(\.part)?\.npy|\.\d+-[0-9a-f]{8}\.tmp",
+    "images/index": r"[0-9a-f]{32}\.json",
+    "gist": r"[0-9a-f]{32}-\d+-\d+\.npy",
+}
+UNFINISHED = r"|\.({})\.\d+-[0-9a-f]{{8}}\.tmp"  # what a killed process left of such a file
 
 
 @data_app.command()
@@ -25,20 +34,28 @@ def cache(
 
     place = cache_folder()
     for name, what in KEPT.items():
-        folder = place / name
-        size = _measure(folder)
-        if clear and folder.is_dir():
-            shutil.rmtree(folder)
+        size = 0
+        for path in _list_own(place, name):
+            with suppress(FileNotFoundError):  # another process has just renamed it
+                size += path.lstat().st_size
+                if clear:
+                    path.unlink()
+        if clear:
+            _remove_if_empty(place / name / "index")
+            _remove_if_empty(place / name)
         done = "removed" if clear else "kept"
-        tell(f"{what}: {size / 1e9:.3f} GB {done} in {folder}")
+        tell(f"{what}: {size / 1e9:.3f} GB {done} in {place / name}")
 
 
-def _measure(folder: Path) -> int:
-    """Bytes of the files in a folder and below it."""
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.lstat().st_size
-        except FileNotFoundError:  # another process has just renamed it
-            continue
-    return total
+def _list_own(place: Path, name: str) -> Iterator[Path]:
+    """The files in a folder of the cache, and below it, that have a name of the cache's."""
+    for folder, own in OWN.items():
+        if folder.split("/")[0] == name and (place / folder).is_dir():
+            known = re.compile(own + UNFINISHED.format(own))
+            paths = list((place / folder).iterdir())
+            yield from (path for path in paths if known.fullmatch(path.name))
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):  # it holds what is not the cache's, or is not there
+        folder.rmdir()

@@ -15,7 +15,7 @@ from concont.cli.run_data import (
     open_run,
     read_problem,
 )
-from concont.errors import printable
+from concont.errors import UsageError, printable
 from concont.runs.output import refuse_output
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ def export(
 
     trained = open_run(run, network=model)
     refuse_output(out, overwrite, list_run_inputs(trained, data))
+    if card and out.name == NAME:
+        raise UsageError(f"{printable(out)} is what the card is called; choose another name")
     if card:
         refuse_card(out.with_name(NAME), overwrite)
     moved = data is not None or images is not None

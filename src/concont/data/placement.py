@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from concont.data.file_watch import FileWatch
 from concont.data.mapped_arrays import RowsOf, find_mapped_file, gather_rows, read_ahead
 from concont.data.problem import Problem
 from concont.data.sources import Inputs
@@ -88,6 +89,7 @@ class Streamed:
 
     def __init__(self, images: Inputs | RowsOf, device: torch.device) -> None:
         self.pixels = images if isinstance(images, RowsOf) else np.ascontiguousarray(images)
+        self.file = FileWatch(self.pixels)
         count, *size = self.pixels.shape
         self.shape, self.device = torch.Size((count, *size[-1:], *size[:-1])), device
 
@@ -108,6 +110,7 @@ class Streamed:
 
     def _fetch(self, batch: Tensor) -> Tensor:
         rows = batch.numpy()
+        self.file.refuse_if_changed()
         read_ahead(self.pixels, rows)
         kind = _kind_of(self.pixels)
         images = torch.empty(

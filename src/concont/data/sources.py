@@ -17,6 +17,7 @@ from concont.data.mat import read_mat
 from concont.data.named import NAMED, default_root, read_source
 from concont.errors import DataError, UsageError, printable
 from concont.runs.settings import NAMED_SOURCES
+from concont.types import LARGEST
 
 UNKNOWN = -1  # a true label that nobody gave
 Images = NDArray[np.uint8]
@@ -229,6 +230,8 @@ def _check_weights(
     for wrong, what in (
         (~np.isfinite(array), "is no finite number"),
         (array < 0, "is negative"),
+        (array > LARGEST, f"is more than {LARGEST:g}"),
+        ((array > 0) & (array < 1 / LARGEST), f"is less than {1 / LARGEST:g}, yet not 0"),
         ((array > 0) & ~candidates, "lies outside of the row's candidates"),
     ):
         if wrong.any():

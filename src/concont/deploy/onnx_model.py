@@ -90,13 +90,21 @@ def load_onnx(path: Path, device: str = "auto") -> OnnxModel:
     )
     content, where = _read(path), printable(path)
     try:
-        session = ort.InferenceSession(content, options, providers=[provider])
+        # Else it prints what is wrong, raw as it stands in the file, before it raises it.
+        session = ort.InferenceSession(content, options, providers=[provider], enable_fallback=0)
     except Exception as error:  # of many kinds, and what is in the file decides which
         raise DataError(f"{where} is no model that can be read: {_first_line(error)}") from None
-    texts = session.get_modelmeta().custom_metadata_map
-    description = read_description(texts, where)
+    description = read_description(_read_texts(session, where), where)
     _refuse_other_ports(session, description, where)
     return OnnxModel(description, session)
+
+
+def _read_texts(session: ort.InferenceSession, where: str) -> dict[str, str]:
+    try:
+        texts: dict[str, str] = session.get_modelmeta().custom_metadata_map
+    except UnicodeDecodeError:
+        raise DataError(f"{where}: what it says of itself is damaged") from None
+    return texts
 
 
 def choose_provider(device: str) -> str:

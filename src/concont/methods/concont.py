@@ -173,7 +173,10 @@ class ConCont(MethodDefaults):
                 "loss_reg": label_level.detach(),
                 "loss_contrast": repr_level.detach(),
             },
-            metrics=verdict.quality(batch.truth, evidence) | self._count_overruled(batch, evidence),
+            metrics={
+                **verdict.quality(batch.truth, evidence),
+                **self._count_overruled(batch, evidence),
+            },
             to_commit={
                 **{"keys": keys, "label": labels, **verdict.to_commit},
                 **self._measure_doubt(batch, probs, state),

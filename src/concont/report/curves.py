@@ -78,8 +78,10 @@ def draw_thresholds(record: RunRecord) -> Chart | None:
     rows = [row for row in record.rows if row.get("thresholds") and is_number(row.get("epoch"))]
     if not rows:
         return None
+    names = record.classes or tuple(map(str, range(len(rows[-1]["thresholds"]))))
+    if any(len(row["thresholds"]) != len(names) for row in rows):  # they are another run's
+        return None
     epochs, last = [float(row["epoch"]) for row in rows], rows[-1]["thresholds"]
-    names = record.classes or tuple(map(str, range(len(last))))
     few = len(last) <= LINES
     values = [row["thresholds"] if few else _spread(row["thresholds"]) for row in rows]
     columns = zip(names if few else SPREAD, zip(*values, strict=True), strict=True)

@@ -118,9 +118,6 @@ def read_record(path: Path, name: str | None = None) -> RunRecord:
             problems.append(hide_folders(printable(error), path))
             return None
 
-    def read_json(file: str) -> Any:
-        return read(file, lambda: _require_mapping(folder / file, folder.read_json(file)))
-
     found = RunRecord(
         name=name or name_apart([path])[0],
         path=path,
@@ -131,9 +128,9 @@ def read_record(path: Path, name: str | None = None) -> RunRecord:
             row for row in read("metrics.jsonl", folder.metrics) or () if isinstance(row, dict)
         ),
         summary=read("summary.json", folder.read_summary),
-        data=read_json("data.json"),
-        environment=read_json("environment.json"),
-        verdict=read_json("verdict.json"),
+        data=read("data.json", folder.read_data),
+        environment=read("environment.json", folder.read_environment),
+        verdict=read("verdict.json", folder.read_verdict),
     )
     return replace(found, state=tell_state(found, time.time()), problems=tuple(problems))
 

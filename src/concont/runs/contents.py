@@ -7,7 +7,7 @@ from annotated_types import Len, MinLen
 
 from concont.errors import DataError
 from concont.runs.summary import Text, checker, name_first_problem
-from concont.types import AtLeastOne, Count
+from concont.types import AtLeastOne, Count, Share
 
 START_AFRESH = "put it back from a copy, or start the run afresh with --overwrite"
 WRITE_AGAIN = "and `concont train --resume` of the folder writes"
@@ -37,6 +37,10 @@ class DataFile:
     digest: Text
     sets_hash: Text | None = None
     fit: Literal["crop", "pad", "stretch"] | None = None
+    n_train: Count | None = None
+    n_partial: Count | None = None
+    n_test: Count | None = None
+    evaluated_on: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,21 @@ class MetricsLine:
     accuracy_best: float | None
     accuracy_momentum: float | None
     thresholds: list[float] | None
+
+
+@dataclass(frozen=True)
+class VerdictFile:
+    """What `concont.training.pseudo_labels` says, of each class and at each recall."""
+
+    pseudo_labels: list[Count]
+    confident: list[Count]
+    confident_right: list[Count] | None
+    precision: dict[str, list[Share] | None]
+
+    def __post_init__(self) -> None:
+        counts = (self.pseudo_labels, self.confident, self.confident_right)
+        if len({len(each) for each in counts if each is not None}) > 1:
+            raise ValueError("it counts more classes in one place than in another")
 
 
 @dataclass(frozen=True)
@@ -72,6 +91,11 @@ def check_data(text: str) -> None:
 def check_environment(text: str) -> None:
     """The same of `environment.json`."""
     _check(EnvironmentFile, text)
+
+
+def check_verdict(text: str) -> None:
+    """The same of `verdict.json`."""
+    _check(VerdictFile, text)
 
 
 def check_line(text: str) -> None:

@@ -12,7 +12,13 @@ from typing import Any
 from concont.errors import DataError, UsageError, printable
 from concont.runs import checksums, lock
 from concont.runs.checksums import Checksums
-from concont.runs.contents import check_data, check_environment, check_line, name_cure
+from concont.runs.contents import (
+    check_data,
+    check_environment,
+    check_line,
+    check_verdict,
+    name_cure,
+)
 from concont.runs.files import holds_settings, is_part_of_a_run, is_trace, is_unfinished
 from concont.runs.lock import FolderLock
 from concont.runs.summary import Summary
@@ -200,6 +206,10 @@ class RunFolder:
     def read_environment(self) -> dict[str, Any]:
         """What `environment.json` holds, checked."""
         return self._read_checked("environment.json", check_environment)
+
+    def read_verdict(self) -> dict[str, Any]:
+        """What `verdict.json` holds, checked."""
+        return self._read_checked("verdict.json", check_verdict)
 
     def _read_checked(self, name: str, check: Callable[[str], None]) -> dict[str, Any]:
         content = self.read_json(name)

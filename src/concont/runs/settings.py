@@ -21,6 +21,7 @@ from concont.types import (
     NonNegative,
     Plain,
     Positive,
+    Seed,
     Share,
     Side,
     find_unused,
@@ -59,7 +60,7 @@ class Data:
     labeled: float | None = None  # share up to 1, or a count from 2 on; None: all that are known
     ambiguity: Fraction | None = None  # q: chance that a wrong label joins the set; None: 0
     unlabeled: bool | None = None  # keep the other images, without labels; None: the method's way
-    seed: int = 1  # of split and candidate sets
+    seed: Seed = 1  # of split and candidate sets
     # draw the labelled images class by class
     stratified: bool = setting(False, only_with={"labeled": GIVEN})
     at_least_two: bool = False  # no set of a single label (PRODEN's and DPLL's way)
@@ -101,7 +102,7 @@ class Train:
     epochs: AtLeastOne = 800  # passes over the training rows
     batch_size: AtLeastOne = 256  # rows of a step
     partial_share: Share | None = None  # of each batch; None: one shuffle of all rows
-    seed: int = 1  # of weights, order and views
+    seed: Seed = 1  # of weights, order and views
     evaluate_every: AtLeastOne = 1  # epochs
     checkpoint_every: NonNegative = 60.0  # seconds; 0: at every epoch's end
     memory_share: Share = 0.5  # of the free device memory for the images; beyond it they stream

@@ -6,16 +6,15 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from annotated_types import Ge, Lt, MinLen
+from annotated_types import MinLen
 
 from concont.errors import DataError
-from concont.types import AtLeastOne, NonNegative, Share
+from concont.types import AtLeastOne, NonNegative, Seed, Share
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 Text = Annotated[str, MinLen(1)]
-Seed = Annotated[int, Ge(-(2**63)), Lt(2**63)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,25 +9,16 @@ from typing import Any
 from concont.config.registry import is_reference
 from concont.config.resolve import check
 from concont.errors import ConcontError, DataError
+from concont.runs.contents import VerdictFile
 from concont.runs.folder import RunFolder, write_text
 from concont.runs.json_text import read_json
 from concont.runs.settings import DATA_PATHS, NAMED_SOURCES, Settings, code_name
 from concont.runs.summary import Summary
-from concont.types import Count, Share
+from concont.types import Share
 
 Record = dict[str, Any]
 OF_RECORD = ("summary.json", "data.json", "metrics.jsonl", "verdict.json", "environment.json")
 MOMENTS = 50  # at most, of the thresholds over time
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What `concont.training.pseudo_labels` says, of each class and at each recall."""
-
-    pseudo_labels: list[Count]
-    confident: list[Count]
-    confident_right: list[Count] | None
-    precision: dict[str, list[Share] | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +29,7 @@ class RecordSchema(Summary):
     curve: list[tuple[int, Share]]
     environment: dict[str, Any]
     thresholds: list[tuple[int, list[float]]] | None = None
-    verdict: Verdict | None = None
+    verdict: VerdictFile | None = None
 
 
 def of_run(folder: RunFolder) -> Record:
@@ -65,9 +56,7 @@ def of_run(folder: RunFolder) -> Record:
         "thresholds": [
             [line["epoch"], [round(t, 4) for t in line["thresholds"]]] for line in kept[::-every]
         ][::-1],
-        "verdict": folder.read_json("verdict.json")
-        if (folder / "verdict.json").is_file()
-        else None,
+        "verdict": folder.read_verdict() if (folder / "verdict.json").is_file() else None,
         "environment": _without_command(folder.read_environment()),
     }
 

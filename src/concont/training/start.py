@@ -24,7 +24,8 @@ def start_from_run(network: Network, model: Model, problem: Problem) -> int:
     path = Path(model.start or "")
     refuse_changed_weights(model.start_digest, path)
     run = RunFolder(path.parent)
-    described, found = run.read_json("data.json"), _read_online(path)
+    run.require_whole("data.json", path.name)
+    described, found = run.read_data(), _read_online(path)
     shape, known = described["shape"], described["classes"]
     if shape != list(problem.images.shape[1:]):
         own = " x ".join(map(str, problem.images.shape[1:]))
@@ -46,23 +47,26 @@ def start_from_run(network: Network, model: Model, problem: Problem) -> int:
 def _read_online(path: Path) -> dict[str, Tensor]:
     """The online network's weights in a run's file, by their names in the network."""
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    from safetensors.torch import load
 
     try:
-        weights = load_file(path)
+        weights = load(path.read_bytes())
     except SafetensorError as error:
         where = printable(path)
         raise DataError(f"weights {where} are damaged, or no safetensors file: {error}") from None
     found = {k.removeprefix(ONLINE): v for k, v in weights.items() if k.startswith(ONLINE)}
     if not found:
         raise UsageError(f"{printable(path.parent)} holds no network to start from")
+    for name, tensor in found.items():
+        if not tensor.isfinite().all():
+            raise DataError(f"weights {printable(path)}: {printable(name)} holds what is no number")
     return found
 
 
 def _refuse_other_network(
     run: Path, model: Model, wanted: dict[str, Tensor], found: dict[str, Tensor]
 ) -> None:
-    """All weights must have their names and sizes; a classifier may have other rows."""
+    """All weights must have their names, types and sizes; a classifier may have other rows."""
     odd = wanted.keys() ^ found.keys()
     odd |= {name for name in wanted.keys() & found.keys() if not _fits(name, wanted, found)}
     if odd:
@@ -74,4 +78,5 @@ def _refuse_other_network(
 
 def _fits(name: str, wanted: dict[str, Tensor], found: dict[str, Tensor]) -> bool:
     skipped = 1 if name in OF_CLASSES else 0
-    return wanted[name].shape[skipped:] == found[name].shape[skipped:]
+    same_kind = wanted[name].dtype == found[name].dtype
+    return same_kind and wanted[name].shape[skipped:] == found[name].shape[skipped:]
