@@ -183,6 +183,8 @@ def test_the_commands_answer_for_features_as_for_images(tmp_path, npz):
     done = command("report", tmp_path / "run", "-o", tmp_path / "report.html")
     assert done.returncode == 0, done.stderr
     assert "data:image" not in (tmp_path / "report.html").read_text().split("<body", 1)[1][:200_000]
+    done = command("data", "views", "--data", npz, "--out", tmp_path / "views.png")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     done = command("serve", tmp_path / "model.onnx")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "labels rows of features, not image files" in done.stderr
