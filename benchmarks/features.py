@@ -1,7 +1,7 @@
 """What a network learns of features, and how long that takes.
 
-    python benchmarks/features.py compare lost.mat ... --seeds 1 2 > benchmarks/results/features.json
-    python benchmarks/features.py speed > benchmarks/results/features-speed.json
+    python benchmarks/features.py compare lost.mat ... --seeds 1 2 > record.json
+    python benchmarks/features.py speed > record.json
 
 `compare` trains ConCont with the recipe `features`, SSPL and PARM on the very same rows of real
 partial-label sets: a fifth of the rows is held out, half of the others keep their candidate set.
@@ -31,7 +31,7 @@ from concont.data.sources import load
 from concont.training.recorder import describe_environment
 
 HELD, LABELED = 0.2, 0.5
-ROWS, TESTS, SIZE, CLASSES, CLUSTERS, INNER, APART = 50_000, 10_000, 512, 10, 4, 32, 1.15
+ROWS, TESTS, SIZE, CLASSES, CLUSTERS, INNER, APART = 50_000, 10_000, 512, 10, 4, 32, 1.7
 METHODS = {"ConCont": "concont", "SSPL": "sspl", "PARM": "parm"}
 
 
@@ -84,7 +84,8 @@ def measure_speed():
         np.savez(path, **arrays)
         words = ["train", "--data", path, "--labeled", "0.1", "--ambiguity", "0.3", "--out", out]
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        subprocess.run([sys.executable, "-m", "concont", *words, "--device", "cpu"], check=True)
+        command = [sys.executable, "-m", "concont", *words, "--device", "cpu"]
+        subprocess.run(command, check=True, stdout=sys.stderr)  # the record is what is printed
         wall = time.perf_counter() - began
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         run = concont.load(out, device="cpu")
@@ -105,7 +106,7 @@ def measure_speed():
 
 
 def fit_linear(arrays, candidates, labeled):
-    """Accuracy of a linear model of the rows with sets: each of their labels counts in its share."""
+    """Accuracy of a linear model of the rows with sets: each of their labels in its share."""
     rows = np.flatnonzero(labeled)
     places, labels = np.nonzero(candidates[rows])
     shares = 1 / candidates[rows].sum(axis=1)
@@ -122,6 +123,7 @@ def main():
     options = parser.parse_args()
     found = compare(options.files, options.seeds) if options.what == "compare" else measure_speed()
     environment = describe_environment(torch.device("cpu"))
+    environment["command"] = [Path(word).name for word in sys.argv]
     print(json.dumps({**found, "environment": environment}, indent=1))
 
 

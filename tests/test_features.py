@@ -2,6 +2,7 @@
 
 import csv
 import json
+import time
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from concont.runs.folder import RunFolder
 from concont.training.pace import announce
 from concont.training.prepare import prepare
 from concont.training.trainers import reopen_run
+from processes import begin
 from processes import concont as command
 
 NETWORKS = [name for name in registered_names() if load_registered(name).trainer == "network"]
@@ -34,7 +36,8 @@ def clusters(kind=np.float32, size=12, n=240):
     stream = np.random.RandomState(0)
     labels = np.arange(n) % 3
     rows = stream.randn(n, size) * 3 + 100
-    rows[np.arange(n), labels] += 15
+    for k in range(3):
+        rows[np.arange(n), 3 * labels + k] += 12
     rows[:, -1] = 7
     rows, half = rows.astype(kind), n * 3 // 4
     return {
@@ -180,6 +183,8 @@ def test_the_commands_answer_for_features_as_for_images(tmp_path, npz):
     done = command("report", tmp_path / "run", "-o", tmp_path / "report.html")
     assert done.returncode == 0, done.stderr
     assert "data:image" not in (tmp_path / "report.html").read_text().split("<body", 1)[1][:200_000]
+    done = command("data", "views", "--data", npz, "--out", tmp_path / "views.png")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     done = command("serve", tmp_path / "model.onnx")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "labels rows of features, not image files" in done.stderr
@@ -199,3 +204,23 @@ def test_a_length_in_minutes_and_a_start_from_another_run(tmp_path, npz):
     assert settings.views == first.settings.views
     following = concont.train(settings, out=tmp_path / "next")
     assert following.data["normalisation"] == first.data["normalisation"]
+
+
+@pytest.mark.slow
+def test_a_killed_run_resumes_bit_for_bit(tmp_path, npz):
+    words = ["train", "--data", npz, "--labeled=0.5", "--ambiguity=0.3", "--epochs=15"]
+    words += ["--set=model.width=16", "--set=train.batch_size=32", "--set=train.checkpoint_every=0"]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    assert command(*words, "--out", whole).returncode == 0
+    process = begin(*words, "--out", cut, out=tmp_path / "log")
+    end = time.monotonic() + 60
+    while not (cut / "checkpoint.pt").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    process.kill()
+    process.join()
+    assert (cut / "checkpoint.pt").exists()
+    assert not (cut / "summary.json").exists()
+    done = command("train", "--resume", cut)
+    assert done.returncode == 0, done.stderr
+    first, second = (folder / "model.safetensors" for folder in (whole, cut))
+    assert first.read_bytes() == second.read_bytes()

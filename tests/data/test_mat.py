@@ -4,7 +4,7 @@ from scipy.io import savemat
 from scipy.sparse import csc_matrix
 
 from concont import memory
-from concont.data.mat import read_mat
+from concont.data.mat import read_mat, read_mat_shape
 from concont.data.sources import load
 from concont.errors import DataError, UsageError
 
@@ -127,3 +127,9 @@ def test_a_sparse_matrix_counts_as_what_it_stands_for(tmp_path):
 def test_what_is_no_numbers_is_refused_unread(tmp_path, kind):
     with pytest.raises(DataError, match="data is (char|struct|cell) of shape .*, no numbers"):
         read_mat(write(tmp_path, data=kind))
+
+
+def test_the_shape_of_the_features_is_read_by_itself(tmp_path):
+    assert read_mat_shape(write(tmp_path)) == (3, 2)
+    with pytest.raises(DataError, match="no MATLAB file with features"):
+        read_mat_shape(write(tmp_path, data=None))

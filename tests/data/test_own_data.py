@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.io import savemat
 
 from concont.config.resolve import resolve
 from concont.data.own_data import (
@@ -189,6 +190,20 @@ def test_arrays_in_a_file_are_measured_without_reading_them(tmp_path, toy_npz):
     cut.write_bytes(toy_npz.read_bytes()[:100])
     assert measure_data(Data(str(cut))) is None
     assert measure_data(Data("cifar10")) is None
+
+
+def test_features_in_a_file_are_measured_without_reading_them(tmp_path):
+    np.savez(tmp_path / "rows.npz", x_train=np.zeros((5, 3)))
+    savemat(tmp_path / "rows.mat", {"data": np.zeros((6, 4))})
+    for name, rows, size in (("rows.npz", 5, 3), ("rows.mat", 6, 4)):
+        found = measure_data(Data(str(tmp_path / name)))
+        assert found == OwnData(rows, (size,))
+        assert found.of_features
+    assert not OwnData(5, (8, 8, 1)).of_features
+    savemat(tmp_path / "other.mat", {"rows": np.zeros((6, 4))})
+    (tmp_path / "empty.mat").touch()
+    for name in ("other.mat", "empty.mat", "none.mat"):
+        assert measure_data(Data(str(tmp_path / name))) is None
 
 
 ERRORS = [name for name, (_, severity, *_) in TWO_COLUMNS.items() if severity == "error"]

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from concont.deploy.description import read_description
@@ -41,3 +43,26 @@ def test_what_cannot_be_is_refused(name, value):
 def test_damaged_texts_are_refused(text):
     with pytest.raises(DataError, match="is damaged"):
         read_description({**TEXTS, "classes": text}, "x.onnx")
+
+
+def texts_of_features(**other):
+    sizes = {"height": None, "width": None, "channels": None, "features": 12, **other}
+    return TEXTS | {name: json.dumps(value) for name, value in sizes.items()}
+
+
+def test_a_file_may_take_features_in_place_of_images():
+    found = read_description(texts_of_features(), "x.onnx")
+    assert (found.shape, found.goes_in) == ((12,), "features")
+    assert found.as_texts() == texts_of_features()
+    images = read_description(TEXTS, "x.onnx")
+    assert (images.goes_in, images.features) == ("images", None)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"features": 0}, {"features": "12"}, {"features": 2**30}, {"height": 8}, {"channels": 1}],
+)
+def test_features_that_cannot_be_are_refused(other):
+    (name,) = other
+    with pytest.raises(DataError, match=rf"its {name} cannot be what it says"):
+        read_description(texts_of_features(**other), "x.onnx")

@@ -142,6 +142,8 @@ def views(
     refuse_output(out, overwrite, list_inputs(settings), (".png",))
     chosen = resolve({"data": {"source": settings.source}}).views
     data = load_data(settings)
+    if data.x_train.ndim == 2:
+        raise UsageError("this data holds features, of which there is nothing to draw")
     sheet = draw_contact_sheet(data.x_train, chosen, images, seed)
     write_whole(out, lambda temporary: sheet.save(temporary, "png", optimize=True))
     tell(out)
