@@ -1,6 +1,5 @@
 """Doubt: candidate sets that seem to miss the truth are overruled, and not learned from."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -36,24 +35,23 @@ class Doubt:
         """Which rows `index` (B,) with sets (B, C) are not believed; done: share of the run."""
         return self._find_doubted(index, sets, state) & (done >= BEGINS)
 
-    def measure(self, index: Tensor, sets: Tensor, probs: Tensor, state: State) -> State:
-        """What `update` wants to see again, from probabilities (B, C): mass outside, and doubts."""
+    def update(self, state: State, index: Tensor, sets: Tensor, outside: Tensor) -> None:
+        """Take in a step on rows `index` (B,), in place: their sets (B, C), mass outside (B,)."""
+        table, limit = state["outside"], state["outside_limit"]
         partial = ~sets.all(dim=1)
         doubted = self._find_doubted(index, sets, state).sum() / partial.sum().clamp(min=1)
-        return {
-            "outside": 1 - (probs * sets).sum(dim=1),
-            "doubted": torch.where(partial.any(), doubted, 1 - self.trust),
-        }
-
-    def update(self, state: State, index: Tensor, memory: Mapping[str, Tensor]) -> None:
-        """Take in a step on the rows `index` (B,), in place."""
-        table, limit = state["outside"], state["outside_limit"]
-        table.index_copy_(0, index, table[index].lerp(memory["outside"].to(table), 1 - MEMORY))
-        excess = memory["doubted"].to(limit) - (1 - self.trust)
+        doubted = torch.where(partial.any(), doubted, 1 - self.trust)
+        table.index_copy_(0, index, table[index].lerp(outside.to(table), 1 - MEMORY))
+        excess = doubted.to(limit) - (1 - self.trust)
         limit.mul_((PACE * excess).exp()).clamp_(LEAST, 1)
 
     def _find_doubted(self, index: Tensor, sets: Tensor, state: State) -> Tensor:
         return ~sets.all(dim=1) & (state["outside"][index] > state["outside_limit"])
+
+
+def measure_outside(sets: Tensor, probs: Tensor) -> Tensor:
+    """The mass of probabilities (B, C) outside the sets (B, C), a row."""
+    return 1 - (probs * sets).sum(dim=1)
 
 
 def believe(sets: Tensor, evidence: Tensor, overruled: Tensor | None) -> tuple[Tensor, Tensor]:

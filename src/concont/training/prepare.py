@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from concont.data import sources
 from concont.data.order import Order
-from concont.data.own_data import load_data
 from concont.data.placement import TrainingSet
 from concont.data.problem import Problem, make_problem
 from concont.device import choose_device
 from concont.errors import DataError, UsageError
+from concont.nets.batch_norm import share_statistics
 from concont.nets.network import (
     Network,
     build,
@@ -26,6 +26,7 @@ from concont.nets.network import (
     with_key,
 )
 from concont.nets.weights import identify_weights
+from concont.ranks import world
 from concont.rng import SEEDING, derive, torch_stream
 from concont.runs.contents import START_AFRESH
 from concont.runs.folder import RunFolder
@@ -34,6 +35,7 @@ from concont.training import checkpoint, cuda_speed
 from concont.training.evaluate import TestSet
 from concont.training.meter import Meter
 from concont.training.network_run import NetworkRun
+from concont.training.ranks import agree_on_run, load_on_ranks, refuse_uneven_ranks
 from concont.training.size import refuse_too_large
 from concont.training.start import start_from_run
 from concont.training.state import TrainState
@@ -60,6 +62,7 @@ def prepare(
     train, method = settings.train, settings.network_method
     device = choose_device(train.device)
     _let_forked_child_train(device)
+    world.form(device, train.rank_timeout)
     if model is None:
         refuse_unknown_network(settings.model)
     saved = checkpoint.load(folder, device) if resumed else None
@@ -67,7 +70,7 @@ def prepare(
         settings = replace(settings, model=identify_weights(settings.model))
     if cuda_speed.should_compile(settings, device):
         cuda_speed.start_compile_workers()
-    dataset = data or load_data(settings.data)
+    dataset = data or load_on_ranks(settings.data)
     problem = make_problem(dataset, settings.data)
     _refuse(settings, problem)
     _warn_of_frozen(settings, model)
@@ -78,10 +81,13 @@ def prepare(
     with SEEDING:
         torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
         online, carried = _make_network(settings, problem, model, saved is None)
+        if world.size() > 1 and train.sync_batchnorm:
+            share_statistics(online, device)
         candidates = torch.from_numpy(problem.candidates).to(device)
         state = make_initial_state(settings, online.to(device), candidates)
     order = Order.of(problem, train, method.partial_rows_first)
     _refuse_batches_without_labels(order, settings)
+    refuse_uneven_ranks(order)
     if order.batch_size < train.batch_size:
         log.warning(
             "a batch holds %d rows, not %d: the data has no more",
@@ -101,6 +107,7 @@ def prepare(
     )
     if resumed:
         _take_up_checkpoint(run, saved)
+    agree_on_run(run)
     return run
 
 
