@@ -3,19 +3,22 @@
 import json
 import logging
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from types import FrameType
 from typing import NoReturn
 
 from concont.errors import ConcontError, Interrupted, count
 from concont.ranks import world
 from concont.ranks.world import ENDED, PAUSE, WORLD, LostRank
-from concont.signals import stop_requests
+from concont.signals import Stopped
 
 GRACE = 10.0  # seconds in which a rank that lives says that it has ended, too
+TOGETHER = 2.0  # seconds in which rank 0 finds out by itself what another rank has found
 # In what is raised where another rank's connection is gone, or silent for too long.
 OF_CONNECTION = ("gloo", "nccl", "connection", "timed out", "tcpstore", "c10d", "socket")
 
@@ -36,17 +39,23 @@ def joined() -> Iterator[None]:
     A failure of any of them ends all: rank 0 raises it, or if that is gone, the first that is left;
     the others end without a word.
     """
-    with stop_requests(at_once=True):  # torchrun stops those that are left; first they say why
+    before = signal.signal(signal.SIGTERM, _stop)  # torchrun's, to the ranks that are left
+    try:
         world.connect()
         if not world.leads():
             _be_silent()
-        try:
-            yield
-        except BaseException as error:
-            _end(error)
-        finally:
-            with suppress(RuntimeError):  # what is lost already
-                world.leave()
+        yield
+    except BaseException as error:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # until this rank has said why it ends
+        _end(error)
+    finally:
+        with suppress(RuntimeError):  # what is lost already
+            world.leave()
+    signal.signal(signal.SIGTERM, before)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    raise Stopped
 
 
 def _be_silent() -> None:
@@ -64,9 +73,10 @@ def _end(error: BaseException) -> NoReturn:
         WORLD.store.set(ENDED, "")
     if own.cause and (world.leads() or not isinstance(error, ConcontError)):
         raise error
-    if own.cause:
-        raise SystemExit(own.code)  # at once, so that the others see that it is gone
-    ends = _collect(own)
+    if own.cause:  # ends soon, so that the others see that it is gone
+        _collect(own, TOGETHER, wanted=1)
+        raise SystemExit(own.code)
+    ends = _collect(own, GRACE, WORLD.size)
     speaks = min(ends) == WORLD.rank
     found = explain(ends, WORLD.size)
     if found is None:  # all were stopped
@@ -111,15 +121,16 @@ def explain(ends: dict[int, End], size: int) -> End | None:
     )
 
 
-def _collect(own: End) -> dict[int, End]:
-    """What the ranks that still live have said; waits for them, or for the first cause."""
+def _collect(own: End, seconds: float, wanted: int) -> dict[int, End]:
+    """What the first `wanted` ranks have said; waits for them, or for a cause of another rank."""
     ends, began = {WORLD.rank: own}, time.monotonic()
-    while len(ends) < WORLD.size and time.monotonic() - began < GRACE:
-        for number in range(WORLD.size):
+    while time.monotonic() - began < seconds:
+        for number in range(wanted):
             with suppress(RuntimeError):
                 if number not in ends and WORLD.store.check([f"end/{number}"]):
                     ends[number] = End(**json.loads(WORLD.store.get(f"end/{number}")))
-        if any(end.cause for end in ends.values()):
+        causes = [number for number, end in ends.items() if end.cause and number != WORLD.rank]
+        if causes or set(range(wanted)) <= ends.keys():
             break
         time.sleep(PAUSE)
     return ends

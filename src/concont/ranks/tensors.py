@@ -3,8 +3,7 @@
 A batch of B rows is dealt out like cards: rank r of W has rows r, r + W, r + 2W, ... of it.
 """
 
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, ParamSpec
 
@@ -99,9 +98,9 @@ class _Sum(torch.autograd.Function):
 class _WithForward(nn.Module):
     """Losses as the module that `DistributedDataParallel` wants: it wraps a forward."""
 
-    def __init__(self, losses: Callable[..., StepOut], modules: Mapping[str, nn.Module]) -> None:
+    def __init__(self, losses: Callable[..., StepOut], weights: Iterable[nn.Parameter]) -> None:
         super().__init__()
-        self.losses, self.networks = losses, nn.ModuleDict(dict(modules))
+        self.losses, self.weights = losses, nn.ParameterList(weights)
 
     def forward(self, *inputs: Any) -> tuple[Tensor, StepOut]:
         """The loss in sight of the wrapper, beside all that comes with it."""
@@ -110,24 +109,20 @@ class _WithForward(nn.Module):
 
 
 def replicate(
-    losses: Callable[P, StepOut], modules: Mapping[str, nn.Module]
+    losses: Callable[P, StepOut], weights: Iterable[nn.Parameter]
 ) -> Callable[P, StepOut]:
-    """The same losses of these networks, whose gradients are then averaged over the ranks.
+    """The same losses, whose gradients by these weights are then averaged over the ranks.
 
     By `DistributedDataParallel`: it sums gradients in large pieces while the backward pass still
     runs, and begins with rank 0's weights on every rank.
     """
     if WORLD.size == 1:
         return losses
-    # A method may leave a head unused: its gradients then stay None, as on one process.
-    parallel = DistributedDataParallel(
-        _WithForward(losses, modules), broadcast_buffers=False, find_unused_parameters=True
-    )
+    # Every step asks for the same; a head that a method leaves unused has no gradient, as alone.
+    parallel = DistributedDataParallel(_WithForward(losses, weights), static_graph=True)
 
     def call(*args: P.args, **kwargs: P.kwargs) -> StepOut:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="find_unused_parameters=True was specified")
-            found: tuple[Tensor, StepOut] = parallel(*args, **kwargs)
+        found: tuple[Tensor, StepOut] = parallel(*args, **kwargs)
         total, out = found
         return replace(out, total=total)
 

@@ -32,6 +32,7 @@ class World:
     timeout: float = START  # seconds that ranks wait for one another
     store: Any = None  # torch.distributed.Store: small texts that every rank reads; None: alone
     formed: bool = False  # tensors can be exchanged
+    meetings: int = 0  # so far: each has keys of its own in the store
 
 
 WORLD = World()
@@ -124,12 +125,19 @@ def leave() -> None:
     WORLD.__dict__.update(World().__dict__)
 
 
-def meet(name: str, timeout: float | None = None) -> None:
+def meet(name: str) -> None:
     """Wait until every rank is here; a `LostRank` if one has ended, or does not come."""
     if WORLD.size == 1:
         return
-    WORLD.store.set(f"{name}/{WORLD.rank}", "")
-    wait_for([f"{name}/{rank}" for rank in range(WORLD.size)], timeout or WORLD.timeout)
+    key = _name_keys(name)
+    WORLD.store.set(f"{key}/{WORLD.rank}", "")
+    wait_for([f"{key}/{rank}" for rank in range(WORLD.size)], WORLD.timeout)
+
+
+def _name_keys(name: str) -> str:
+    """A name for what all ranks do together now; they do it all in the same order."""
+    WORLD.meetings += 1
+    return f"{name}/{WORLD.meetings}"
 
 
 def wait_for(keys: list[str], seconds: float | None) -> None:
@@ -146,7 +154,7 @@ def wait_for(keys: list[str], seconds: float | None) -> None:
 @contextmanager
 def lead_first(name: str) -> Iterator[None]:
     """What is in here is done by rank 0 first, then by the others: they find what it has made."""
-    key = f"{name}/done"
+    key = _name_keys(name)
     if WORLD.rank:
         wait_for([key], None)
     yield
@@ -158,9 +166,10 @@ def agree(facts: Mapping[str, object]) -> None:
     """Refuse ranks for which one of these facts, by their names, is not what it is for rank 0."""
     if WORLD.size == 1:
         return
-    WORLD.store.set(f"facts/{WORLD.rank}", json.dumps({k: str(v) for k, v in facts.items()}))
+    key = _name_keys("facts")
+    WORLD.store.set(f"{key}/{WORLD.rank}", json.dumps({k: str(v) for k, v in facts.items()}))
     meet("agreed")
-    told = [json.loads(WORLD.store.get(f"facts/{rank}")) for rank in range(WORLD.size)]
+    told = [json.loads(WORLD.store.get(f"{key}/{rank}")) for rank in range(WORLD.size)]
     for number, found in enumerate(told):
         other = [name for name in told[0] if found.get(name) != told[0][name]]
         if other:

@@ -59,7 +59,8 @@ class Step:
             meter.add(out, steps)
 
         self.renderer = ViewRenderer(lambda stage: compiled(stage, fast, reasons))
-        self.losses = ranks.replicate(compiled(method.losses, fast, reasons), state.nets.modules)
+        weights = state.nets.modules["online"].parameters()
+        self.losses = ranks.replicate(compiled(method.losses, fast, reasons), weights)
         self.commit_and_count = compiled(commit_and_count, fast, reasons)
         self.nets = state.nets
         beside = fast and data.device.type == "cuda" and world.size() == 1
