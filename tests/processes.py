@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -153,13 +154,45 @@ def train_in_a_child(config, arrays, folder):
     os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
-def _main(words, cwd, columns, out, err):
+def begin_ranks(size, *words, folder, other=(), **environment):
+    """The command as so many ranks, in warm processes; rank r writes to folder/r.out and r.err.
+
+    other: words that rank 1 is given beside those of all.
+    """
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    place = {"WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **environment}
+    found = []
+    for rank in range(size):
+        own = [*words, *other] if rank == 1 else words
+        files = [str(folder / f"{rank}.{kind}") for kind in ("out", "err")]
+        at = {name: str(value) for name, value in {**place, "RANK": rank}.items()}
+        process = WARM.Process(target=_main, args=([*map(str, own)], None, 100, *files, at))
+        process.start()
+        found.append(process)
+    return found
+
+
+def ranks(size, *words, folder, **options):
+    """The same to their end; exit code, output and errors of each."""
+    found = []
+    for rank, process in enumerate(begin_ranks(size, *words, folder=folder, **options)):
+        process.join(SECONDS)
+        if process.is_alive():
+            process.kill()
+        texts = [(folder / f"{rank}.{kind}").read_text("utf-8") for kind in ("out", "err")]
+        found.append((process.exitcode, *texts))
+    return found
+
+
+def _main(words, cwd, columns, out, err, environment=()):
     for path, number in ((out, 1), (err, 2)):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT)
         os.dup2(handle, number)
         os.close(handle)
     os.environ.clear()
-    os.environ.update(ENVIRONMENT, COLUMNS=str(columns))
+    os.environ.update(ENVIRONMENT, COLUMNS=str(columns), **dict(environment))
     if cwd is not None:
         os.chdir(cwd)
     sys.argv = ["concont", *words]

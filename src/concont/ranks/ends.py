@@ -68,14 +68,14 @@ def _be_silent() -> None:
 def _end(error: BaseException) -> NoReturn:
     """Tell the others that this rank ends, and raise what it is to end with."""
     own = describe(error)
+    if WORLD.store is None:  # the ranks have not met: each has found that by itself
+        raise error if world.leads() else SystemExit(own.code)
     with suppress(RuntimeError):  # the store may be gone, with rank 0
         WORLD.store.set(f"end/{WORLD.rank}", json.dumps(asdict(own)))
         WORLD.store.set(ENDED, "")
-    if own.cause and (world.leads() or not isinstance(error, ConcontError)):
-        raise error
     if own.cause:  # ends soon, so that the others see that it is gone
-        _collect(own, TOGETHER, wanted=1)
-        raise SystemExit(own.code)
+        _collect(own, TOGETHER, WORLD.size if world.leads() else 1)
+        raise error if world.leads() or not isinstance(error, ConcontError) else SystemExit(own.code)
     ends = _collect(own, GRACE, WORLD.size)
     speaks = min(ends) == WORLD.rank
     found = explain(ends, WORLD.size)
