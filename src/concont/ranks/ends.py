@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass
 from types import FrameType
 from typing import NoReturn
 
-from concont.errors import ConcontError, Interrupted, count
+from concont.errors import ConcontError, Interrupted
 from concont.ranks import world
 from concont.ranks.world import ENDED, PAUSE, WORLD, LostRank
 from concont.signals import Stopped
 
-GRACE = 10.0  # seconds in which a rank that lives says that it has ended, too
+GRACE = 5.0  # seconds in which a rank that lives says that it has ended, too
 TOGETHER = 2.0  # seconds in which rank 0 finds out by itself what another rank has found
 # In what is raised where another rank's connection is gone, or silent for too long.
 OF_CONNECTION = ("gloo", "nccl", "connection", "timed out", "tcpstore", "c10d", "socket")
@@ -75,7 +75,9 @@ def _end(error: BaseException) -> NoReturn:
         WORLD.store.set(ENDED, "")
     if own.cause:  # ends soon, so that the others see that it is gone
         _collect(own, TOGETHER, WORLD.size if world.leads() else 1)
-        raise error if world.leads() or not isinstance(error, ConcontError) else SystemExit(own.code)
+        raise (
+            error if world.leads() or not isinstance(error, ConcontError) else SystemExit(own.code)
+        )
     ends = _collect(own, GRACE, WORLD.size)
     speaks = min(ends) == WORLD.rank
     found = explain(ends, WORLD.size)
@@ -112,13 +114,9 @@ def explain(ends: dict[int, End], size: int) -> End | None:
     silent = [number for number in range(size) if number not in ends]
     if not silent:
         return None
-    who = ", ".join(map(str, silent))
-    return End(
-        f"{count(len(silent), 'rank')} ended without a word: {who} of 0 to {size - 1}; killed, "
-        "stuck, or out of reach; --resume goes on from the last checkpoint",
-        1,
-        cause=True,
-    )
+    who = f"rank{'s' * (len(silent) > 1)} {', '.join(map(str, silent))} of {size}"
+    why = "ended without a word: killed, stuck, or out of reach"
+    return End(f"{who} {why}; --resume goes on from the last checkpoint", 1, cause=True)
 
 
 def _collect(own: End, seconds: float, wanted: int) -> dict[int, End]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 START = 60.0  # seconds that ranks wait for each other's processes
 PAUSE = 0.05  # seconds between two looks at the store
+RESTARTS = "TORCHELASTIC_RESTART_COUNT"
 ENDED = "ended"  # the key that whoever ends before its time sets
 
 
@@ -67,11 +68,12 @@ def is_started_as_rank() -> bool:
 
 def is_restarted() -> bool:
     """Whether torchrun started this process anew, after a rank had ended."""
-    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") not in ("", "0")
+    return os.environ.get(RESTARTS, "0") not in ("", "0")
 
 
 def connect() -> None:
     """Meet the other ranks, as the environment of torchrun says; tensors come later: `form`."""
+    from torch._C._distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
     wanted = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -82,13 +84,15 @@ def connect() -> None:
     WORLD.local = int(os.environ.get("LOCAL_RANK", "0"))
     where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     try:
-        WORLD.store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=START)))
+        store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=START)))
     except (RuntimeError, ValueError) as error:
         if "EADDRINUSE" in str(error) or "already in use" in str(error):
             raise UsageError(
                 f"{where} is in use by another program: choose another --master-port"
             ) from None
         raise UsageError(f"the ranks do not meet at {where} within {START:.0f} s") from None
+    # Torchrun's store may outlive the processes that it starts anew.
+    WORLD.store = PrefixStore(f"start {os.environ.get(RESTARTS, '0')}", store)
 
 
 def form(device: "torch.device", timeout: float) -> None:
