@@ -154,30 +154,43 @@ def train_in_a_child(config, arrays, folder):
     os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
-def begin_ranks(size, *words, folder, other=(), **environment):
-    """The command as so many ranks, in warm processes; rank r writes to folder/r.out and r.err.
-
-    other: words that rank 1 is given beside those of all.
-    """
+def begin_ranks(size, work, arguments, **environment):
+    """The same work in so many warm processes, as ranks; arguments: of each, from its number."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
     place = {"WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **environment}
     found = []
     for rank in range(size):
-        own = [*words, *other] if rank == 1 else words
-        files = [str(folder / f"{rank}.{kind}") for kind in ("out", "err")]
         at = {name: str(value) for name, value in {**place, "RANK": rank}.items()}
-        process = WARM.Process(target=_main, args=([*map(str, own)], None, 100, *files, at))
+        process = WARM.Process(target=_as_rank, args=(at, work, arguments(rank)))
         process.start()
         found.append(process)
     return found
 
 
-def ranks(size, *words, folder, **options):
-    """The same to their end; exit code, output and errors of each."""
+def on_ranks(size, work, *arguments):
+    """The same to its end; their exit codes."""
+    processes = begin_ranks(size, work, lambda rank: arguments)
+    for process in processes:
+        process.join(SECONDS)
+        if process.is_alive():
+            process.kill()
+    return [process.exitcode for process in processes]
+
+
+def concont_on_ranks(size, *words, folder, other=(), **environment):
+    """The command as so many ranks, to its end; exit code, output and errors of each.
+
+    other: words that rank 1 is given beside those of all.
+    """
+
+    def arguments(rank):
+        own = [str(word) for word in (*words, *(other if rank == 1 else ()))]
+        return own, None, 100, *(str(folder / f"{rank}.{kind}") for kind in ("out", "err"))
+
     found = []
-    for rank, process in enumerate(begin_ranks(size, *words, folder=folder, **options)):
+    for rank, process in enumerate(begin_ranks(size, _main, arguments, **environment)):
         process.join(SECONDS)
         if process.is_alive():
             process.kill()
@@ -186,13 +199,20 @@ def ranks(size, *words, folder, **options):
     return found
 
 
-def _main(words, cwd, columns, out, err, environment=()):
+def _as_rank(environment, work, arguments):
+    ENVIRONMENT.update(environment)
+    os.environ.update(environment)
+    torch.set_num_threads(1)
+    work(*arguments)
+
+
+def _main(words, cwd, columns, out, err):
     for path, number in ((out, 1), (err, 2)):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT)
         os.dup2(handle, number)
         os.close(handle)
     os.environ.clear()
-    os.environ.update(ENVIRONMENT, COLUMNS=str(columns), **dict(environment))
+    os.environ.update(ENVIRONMENT, COLUMNS=str(columns))
     if cwd is not None:
         os.chdir(cwd)
     sys.argv = ["concont", *words]
