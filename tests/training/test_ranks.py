@@ -41,11 +41,20 @@ def find_differences(found, expected, tolerance):
     return [name for name, one, two in pairs if not torch.allclose(one, two, **near)]
 
 
-def test_two_ranks_take_the_steps_of_one_process_with_every_method(tmp_path, toy_arrays, jobs):
+def test_two_ranks_take_the_steps_of_one_process_with_every_method(
+    tmp_path, toy_arrays, toy_config, jobs
+):
+    own = {**toy_config["train"], "sync_batchnorm": False}
+    jobs["own-batchnorm"] = {**jobs["concont"], "train": own}
     torch.save((jobs, toy_arrays), tmp_path / "jobs")
     codes = on_ranks(2, ranked_steps.main, tmp_path / "jobs", tmp_path / "out")
     assert codes == [0, 0]
     first, second = (torch.load(tmp_path / f"out.{rank}") for rank in (0, 1))
+    one, two = first.pop("own-batchnorm"), second.pop("own-batchnorm")
+    del jobs["own-batchnorm"]
+    apart = find_differences(one, first["concont"], 1e-5)
+    assert "online.classifier.weight" in apart  # another training, the same on both ranks
+    assert all("running_" in name for name in find_differences(one, two, 0.0))
     for name, job in jobs.items():
         alone = ranked_steps.take_steps(job, toy_arrays)
         assert find_differences(first[name], second[name], 0.0) == [], name

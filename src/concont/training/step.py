@@ -75,7 +75,7 @@ class Step:
         wanted = self.guard is None and (settings.train.compile or not foreign)
         if beside and wanted:  # what a guard decides cannot be captured
             self.run = Captured(self.update)
-        if fast and world.size() > 1:
+        if fast and data.device.type == "cuda" and world.size() > 1:
             log.warning("of several ranks a step is compiled, not captured as a CUDA graph: slower")
 
     def __call__(self, index: Tensor, images: Tensor, lr: float, epoch: int = 0) -> None:
