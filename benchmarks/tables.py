@@ -14,6 +14,7 @@ from pathlib import Path
 import tables_accuracy  # noqa: F401  (they list their tables)
 import tables_answers  # noqa: F401
 import tables_features  # noqa: F401
+import tables_ranks  # noqa: F401
 import tables_recipe  # noqa: F401
 import tables_speed  # noqa: F401
 from tables_common import ROOT, TABLES, Rows

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -152,6 +153,58 @@ def train_in_a_child(config, arrays, folder):
         finally:
             os._exit(code)
     os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
+def begin_ranks(size, work, arguments, **environment):
+    """The same work in so many warm processes, as ranks; arguments: of each, from its number."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    place = {"WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **environment}
+    found = []
+    for rank in range(size):
+        at = {name: str(value) for name, value in {**place, "RANK": rank}.items()}
+        process = WARM.Process(target=_as_rank, args=(at, work, arguments(rank)))
+        process.start()
+        found.append(process)
+    return found
+
+
+def on_ranks(size, work, *arguments):
+    """The same to its end; their exit codes."""
+    processes = begin_ranks(size, work, lambda rank: arguments)
+    for process in processes:
+        process.join(SECONDS)
+        if process.is_alive():
+            process.kill()
+    return [process.exitcode for process in processes]
+
+
+def concont_on_ranks(size, *words, folder, other=(), **environment):
+    """The command as so many ranks, to its end; exit code, output and errors of each.
+
+    other: words that rank 1 is given beside those of all.
+    """
+
+    def arguments(rank):
+        own = [str(word) for word in (*words, *(other if rank == 1 else ()))]
+        return own, None, 100, *(str(folder / f"{rank}.{kind}") for kind in ("out", "err"))
+
+    found = []
+    for rank, process in enumerate(begin_ranks(size, _main, arguments, **environment)):
+        process.join(SECONDS)
+        if process.is_alive():
+            process.kill()
+        texts = [(folder / f"{rank}.{kind}").read_text("utf-8") for kind in ("out", "err")]
+        found.append((process.exitcode, *texts))
+    return found
+
+
+def _as_rank(environment, work, arguments):
+    ENVIRONMENT.update(environment)
+    os.environ.update(environment)
+    torch.set_num_threads(1)
+    work(*arguments)
 
 
 def _main(words, cwd, columns, out, err):

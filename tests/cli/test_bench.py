@@ -117,6 +117,7 @@ def test_numbers_out_of_range_are_refused(words, capsys):
         (("--data", "x.npz", "--scaling"), "--data stands alone"),
         (("--data", "x.npz"), "x.npz: no such file"),
         (("--methods", "pico", "--scaling"), "leave out --method, --scaling"),
+        (("--ranks", "2", "--data", "x.npz"), "--ranks goes with --scaling or alone"),
         (("--methods", "pico", "--run", "nowhere"), "leave out --method, --scaling and --run"),
     ],
 )

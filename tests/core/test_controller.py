@@ -100,7 +100,7 @@ def test_a_verdict_holds_what_was_judged_and_what_was_given():
     verdict = controller.judge(probs, full, controller.init_state(3, 2))
     assert verdict.label.tolist() == [1, 0, 1]
     assert torch.equal(verdict.probs, probs.flip(1))
-    assert verdict.mean.tolist() == pytest.approx([0.6, 0.4])
+    assert torch.equal(verdict.given, probs)
     assert verdict.score.tolist() == pytest.approx([0.8, 0.8, 0.6])
 
 
@@ -110,7 +110,7 @@ def test_the_controller_remembers_a_verdict_over_the_step():
     state = controller.init_state(40, 2)
     verdict = controller.judge(probs, full, state)
     assert set(verdict.to_commit) == {
-        f"verdict_{n}" for n in ("label", "score", "confident", "mean")
+        f"verdict_{n}" for n in ("label", "score", "confident", "given")
     }
     controller.update(state, torch.tensor([7, 3]), verdict.to_commit)
     assert state["tau"].tolist() == pytest.approx([0.95, 0.5])
@@ -123,8 +123,9 @@ def test_the_controller_remembers_a_verdict_over_the_step():
     Controller(Noting(0.8)).update(state, torch.tensor([7, 3]), verdict.to_commit)
     (step,) = seen
     assert step.index.tolist() == [7, 3]
-    for name in ("label", "score", "confident", "mean"):
+    for name in ("label", "score", "confident"):
         assert torch.equal(getattr(step, name), getattr(verdict, name))
+    assert step.mean.tolist() == pytest.approx([0.85, 0.15])
 
 
 def test_what_is_logged_counts_only_labels_that_are_known():

@@ -30,7 +30,7 @@ def test_sets_above_the_limit_of_their_class_are_overruled_once_the_run_is_far_e
 def test_the_mass_outside_is_averaged_and_the_limits_move(state):
     doubt = Doubt(0.75)
     before = state["outside"].tolist()
-    doubt.update(state, INDEX, doubt.measure(INDEX, SETS, PROBS, state))
+    doubt.update(state, INDEX, SETS, PROBS)
     for row, mass in zip(INDEX.tolist(), [0.7, 0.7, 0.0, 0.9], strict=True):
         wanted = MEMORY * before[row] + (1 - MEMORY) * mass
         assert state["outside"][row].item() == pytest.approx(wanted, abs=1e-6)
@@ -45,7 +45,7 @@ def test_the_mass_outside_is_averaged_and_the_limits_move(state):
 def test_a_batch_without_sets_moves_nothing(state):
     doubt, full = Doubt(0.75), torch.ones(4, 3).bool()
     before = state["outside_limit"].tolist()
-    doubt.update(state, INDEX, doubt.measure(INDEX, full, PROBS, state))
+    doubt.update(state, INDEX, full, PROBS)
     assert state["outside_limit"].tolist() == before
 
 
@@ -55,13 +55,11 @@ def test_no_class_loses_more_of_its_sets_than_another():
     state = doubt.init_state(1000, 3)
     label = torch.arange(1000) % 2
     sets = torch.eye(3).bool()[label]
-    mass = (
-        0.5 + torch.rand(1000, generator=generator) / 4 + label / 4
-    )  # of class 1 above all others
+    mass = 0.5 + torch.rand(1000, generator=generator) / 4 + label / 4  # of class 1 the higher
     probs = torch.where(sets, 1 - mass[:, None], mass[:, None] / 2)
     for _ in range(600):
         index = torch.randint(1000, (64,), generator=generator).unique()
-        doubt.update(state, index, doubt.measure(index, sets[index], probs[index], state))
+        doubt.update(state, index, sets[index], probs[index])
     overruled = doubt.overrule(torch.arange(1000), sets, state, LATE)
     for each in (0, 1):
         assert overruled[label == each].float().mean().item() == pytest.approx(0.2, abs=0.06)
@@ -75,7 +73,7 @@ def test_in_the_end_as_many_are_doubted_as_trust_leaves():
     probs = torch.stack([1 - mass, mass], dim=1)
     for _ in range(400):
         index = torch.randint(1000, (64,), generator=generator).unique()
-        doubt.update(state, index, doubt.measure(index, sets[index], probs[index], state))
+        doubt.update(state, index, sets[index], probs[index])
     every = torch.arange(1000)
     overruled = doubt.overrule(every, sets, state, LATE)
     assert overruled.float().mean().item() == pytest.approx(0.1, abs=0.03)
@@ -88,5 +86,5 @@ def test_a_network_that_contradicts_nobody_overrules_nothing():
     every, sets = torch.arange(4), torch.tensor([[True, False]]).expand(4, 2)
     probs = torch.tensor([[1 - LEAST / 2, LEAST / 2]]).expand(4, 2)
     for _ in range(200):
-        doubt.update(state, every, doubt.measure(every, sets, probs, state))
+        doubt.update(state, every, sets, probs)
     assert not doubt.overrule(every, sets, state, LATE).any()

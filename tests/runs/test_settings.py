@@ -47,7 +47,7 @@ def test_the_hash_knows_what_changes_a_result_and_no_path():
 
 
 WITHOUT_EFFECT = {"data.root", "train.device", "train.compile", "train.checkpoint_every"}
-WITHOUT_EFFECT |= {"train.memory_share", "recipe"}
+WITHOUT_EFFECT |= {"train.memory_share", "train.rank_timeout", "recipe"}
 WITHOUT_EFFECT |= {f"data.{name}" for name in (*DATA_PATHS, *HOW_READ)}  # the digest says it all
 WITHOUT_EFFECT |= {"model.width", "method.part_rows"}  # with ResNet, and with the partial loss
 WITHOUT_EFFECT |= {"model.weights_digest", "model.start_digest"}  # where no weights are given

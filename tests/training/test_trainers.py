@@ -20,14 +20,21 @@ from concont.config.resolve import resolve
 from concont.data import sources
 from concont.data.problem import make_problem
 from concont.device import choose_device
-from concont.errors import UsageError
+from concont.errors import Interrupted, UsageError
+from concont.ranks.world import RESTARTS
 from concont.runs.folder import RunFolder
 from concont.training.classic_run import ClassicRun
 from concont.training.loop import Progress
 from concont.training.predictor import check_inputs_fit
 from concont.training.quality import evaluate_labels
 from concont.training.recorder import Recorder
-from concont.training.trainers import TRAINERS, Trainer, reopen_run, trainer_of
+from concont.training.trainers import (
+    TRAINERS,
+    Trainer,
+    is_to_be_resumed,
+    reopen_run,
+    trainer_of,
+)
 from processes import concont, start
 
 
@@ -266,3 +273,23 @@ def test_a_network_of_images_on_features_is_refused_in_a_line(tmp_path):
     (line,) = done.stderr.splitlines()
     assert "this data holds features, and small learns of images" in line
     assert "Traceback" not in done.stderr
+
+
+def test_only_a_command_that_is_started_again_takes_up_what_it_began(
+    tmp_path, toy_npz, toy_config, monkeypatch
+):
+    toy_config["data"]["source"] = str(toy_npz)
+    settings, folder = resolve(toy_config), RunFolder(tmp_path / "run")
+    monkeypatch.delenv(RESTARTS, raising=False)
+    begun = TRAINERS["network"].prepare(settings, folder)
+    assert not is_to_be_resumed(folder, settings)
+    with pytest.raises(Interrupted):
+        for _ in begun.execute(stop=lambda: True):
+            pass
+    assert not is_to_be_resumed(folder, settings)
+    monkeypatch.setenv(RESTARTS, "1")
+    assert is_to_be_resumed(folder, settings)
+    longer = replace(settings, train=replace(settings.train, epochs=9))
+    assert not is_to_be_resumed(folder, longer)
+    assert is_to_be_resumed(folder, longer, minutes=1.0)  # which chose the epochs
+    assert not is_to_be_resumed(RunFolder(tmp_path / "none"), settings)

@@ -18,6 +18,7 @@ from concont.data.placement import Resident, Streamed, TrainingSet
 from concont.data.problem import make_problem
 from concont.data.sources import from_arrays, load
 from concont.device import choose_device
+from concont.ranks import world
 from concont.runs.settings import Settings
 from concont.training.cuda_speed import Captured
 from concont.training.recorder import describe_environment
@@ -32,7 +33,8 @@ def time_scaling(settings: Settings, calls: int) -> dict[str, Any]:
     """All of it, one record a data set."""
     rows = time_by_rows(settings, ROW_COUNTS, 32, calls)
     rows += time_from_disk(settings, SHAPES_ON_DISK, calls)
-    return {"rows": rows, "environment": describe_environment(choose_device(settings.train.device))}
+    device = choose_device(settings.train.device)
+    return {"rows": rows, "ranks": world.size(), "environment": describe_environment(device)}
 
 
 def time_by_rows(

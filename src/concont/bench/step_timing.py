@@ -79,7 +79,7 @@ class StepRunner:
         data, order = self.run.data, self.run.order
         for epoch in count():
             rows = order.epoch(epoch)
-            yield from zip(rows.to(data.device), data.images.batches(rows), strict=True)
+            yield from zip(rows.to(data.device), data.batches(rows), strict=True)
 
 
 def time_step(settings: Settings, data: Dataset, calls: int) -> StepTiming:

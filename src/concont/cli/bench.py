@@ -8,15 +8,19 @@ from typing import Annotated, Any
 import typer
 
 from concont.cli.app import app
+from concont.cli.bench_ranks import print_ranks, start_ranks
+from concont.cli.ranked import on_every_rank
 from concont.cli.table import Column, print_line, print_table
 from concont.config.registry import HOW
 from concont.errors import UsageError
+from concont.ranks.world import leads
 
 # A CPU would take minutes for one step of the whole recipe.
 CPU_SETTINGS = ["model.name=small", "train.batch_size=64"]
 
 
 @app.command()
+@on_every_rank
 def bench(
     batch: Annotated[
         int | None, typer.Option(min=2, help="Rows of a batch; 256, on a CPU 64.")
@@ -63,6 +67,20 @@ def bench(
         bool,
         typer.Option("--scaling", help="Time an image of ever more and larger ones, of set sizes."),
     ] = False,
+    ranks: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Calculate a step on so many GPUs from this machine's and the sizes of messages; "
+            "with --scaling: measure in so many processes here.",
+        ),
+    ] = None,
+    bandwidth: Annotated[
+        float | None, typer.Option(min=0.001, help="With --ranks: GB/s; 200, beyond 8 ranks 25.")
+    ] = None,
+    latency: Annotated[
+        float | None, typer.Option(min=0.001, help="With --ranks: microseconds; 10, else 30.")
+    ] = None,
     run: Annotated[
         Path | None, typer.Option(help="Show where the time of this finished run went instead.")
     ] = None,
@@ -72,10 +90,9 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Time the training step against the plain way and against the machine."""
-    if methods is not None and (method is not None or scaling or run is not None):
-        raise UsageError("--methods stands alone: leave out --method, --scaling and --run")
-    if data is not None and (methods is not None or scaling or run is not None):
-        raise UsageError("--data stands alone: leave out --methods, --scaling and --run")
+    _refuse_together(data, method, methods, scaling, run, ranks)
+    if scaling:
+        start_ranks(ranks)
     figures: Any
     print_figures: Callable[[Any], None]
     if run is not None:
@@ -109,6 +126,12 @@ def bench(
                 time_scaling(resolve(*asked, code=method), calls),
                 _print_scaling,
             )
+        elif ranks is not None:
+            from concont.bench.ranks import choose_link, estimate_ranks
+
+            link = choose_link(ranks, bandwidth, latency)
+            figures = estimate_ranks(resolve(*asked, code=method), rows, side, calls, ranks, link)
+            print_figures = print_ranks
         elif methods is not None:
             each = resolve_methods(methods, *asked)
             figures, print_figures = time_methods(each, rows, side, calls), _print_methods
@@ -121,6 +144,29 @@ def bench(
                 flags["data"] = {"source": data, "image_size": image_size}
                 settings = resolve(flags, recipe, assignments or [], code=method)
                 figures = time_on_data(settings, load_data(settings.data), calls)
+    _show(figures, print_figures, as_json)
+
+
+def _refuse_together(
+    data: str | None,
+    method: str | None,
+    methods: str | None,
+    scaling: bool,
+    run: Path | None,
+    ranks: int | None,
+) -> None:
+    """Options of which only one can be meant."""
+    if methods is not None and (method is not None or scaling or run is not None):
+        raise UsageError("--methods stands alone: leave out --method, --scaling and --run")
+    if data is not None and (methods is not None or scaling or run is not None):
+        raise UsageError("--data stands alone: leave out --methods, --scaling and --run")
+    if ranks is not None and any(other is not None for other in (data, methods, run)):
+        raise UsageError("--ranks goes with --scaling or alone: leave out --data, --methods, --run")
+
+
+def _show(figures: Any, print_figures: Callable[[Any], None], as_json: bool) -> None:
+    if not leads():
+        return
     if as_json:
         typer.echo(json.dumps(figures))
     else:

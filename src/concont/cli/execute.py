@@ -7,9 +7,11 @@ from concont.cli.app import console, tell
 from concont.cli.lost_output import output_may_end
 from concont.cli.table import print_line
 from concont.errors import ConcontError, Interrupted, UsageError, printable
+from concont.ranks import world
 
 if TYPE_CHECKING:
     from concont.data.sources import Dataset
+    from concont.runs.folder import RunFolder
     from concont.runs.settings import Data, Settings
     from concont.runs.summary import Summary
     from concont.training.trainers import PreparedRun
@@ -30,36 +32,47 @@ def start_run(
     from concont.config.own_network import take_network
     from concont.nets.network import refuse_unknown_network
     from concont.runs.folder import RunFolder
-    from concont.training.trainers import trainer_of
+    from concont.training.trainers import is_to_be_resumed, trainer_of
 
     if not settings.data.source:
         raise UsageError("say what to train on: --data NAME or FILE; see `concont datasets`")
+    if world.size() > 1 and not settings.has_epochs:
+        raise UsageError(f"{settings.method.name} trains no network: start it without torchrun")
     folder = RunFolder(out) if out else RunFolder.dated(settings.method.name)
-    if overwrite:
-        folder.refuse_if_not_a_run()
-        if folder.path.is_dir():
-            folder.lock.acquire(folder.path)
-    else:
-        folder.refuse_if_used(
-            f"go on with --resume {folder.path}, start it afresh with --overwrite, "
-            "or choose another --out"
-        )
+    if is_to_be_resumed(folder, settings, minutes):
+        resume_run(folder.path, settings.own_method, network)
+        return
+    if world.leads():  # which alone writes
+        _refuse_folder(folder, overwrite)
     settings, own = take_network(settings, network)
     if settings.has_epochs and own is None:
         refuse_unknown_network(settings.model)  # before images are read, which may take long
     data = load_showing_progress(settings.data)
     run = trainer_of(settings).prepare(settings, folder, data, own)
     run = _announce(run, minutes)
-    if overwrite:
+    if overwrite and world.leads():
         folder.clear()  # not before all that could be refused was
     _execute(run)
+
+
+def _refuse_folder(folder: "RunFolder", overwrite: bool) -> None:
+    """A folder that cannot be written to, or not without being asked."""
+    if not overwrite:
+        folder.refuse_if_used(
+            f"go on with --resume {folder.path}, start it afresh with --overwrite, "
+            "or choose another --out"
+        )
+        return
+    folder.refuse_if_not_a_run()
+    if folder.path.is_dir():
+        folder.lock.acquire(folder.path)
 
 
 def load_showing_progress(data: "Data") -> "Dataset":
     """The data of these settings; where image files have to be read, a bar or a line says so."""
     from rich.progress import Progress
 
-    from concont.data.own_data import load_data
+    from concont.training.ranks import load_on_ranks
 
     screen = console()
     bars = Progress(console=screen, transient=True)
@@ -74,7 +87,7 @@ def load_showing_progress(data: "Data") -> "Dataset":
         bars.update(bars.task_ids[0], completed=done, total=total)
 
     try:
-        return load_data(data, report)
+        return load_on_ranks(data, report)
     finally:
         if screen.is_terminal:
             bars.stop()
@@ -120,6 +133,8 @@ def _execute(run: "PreparedRun") -> None:
     try:
         with stop_requests(at_once=run.epochs is None) as stop:
             show_progress(run.execute(stop), run.epochs, run.settings.method.name, screen)
+            if not world.leads():
+                return
     except KeyboardInterrupt:
         begun = (run.folder / "config.yaml").is_file()
         command = _resume_command(run)

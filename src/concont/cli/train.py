@@ -10,8 +10,10 @@ from typer.core import TyperCommand
 
 from concont.cli.app import app, tell
 from concont.cli.execute import resume_run, start_run
+from concont.cli.ranked import on_every_rank
 from concont.config.registry import HOW, registered_names
 from concont.errors import UsageError, printable
+from concont.ranks import world
 
 OWN_NETWORK = "path/to/file.py:make, which returns a torch.nn.Module that gives features"
 
@@ -43,6 +45,7 @@ class TrainCommand(TyperCommand):
 
 
 @app.command(cls=TrainCommand)
+@on_every_rank
 def train(
     data: Annotated[
         str | None,
@@ -206,7 +209,8 @@ def train(
     if start is not None:
         _refuse_beside_start(start, recipe, out)
     if download and not print_config:
-        _download(data or "", root)
+        with world.lead_first("download"):
+            _download(data or "", root)
     settings = _resolve(given, recipe, assignments or [], start)
     if print_config:
         from concont.config.resolve import write_yaml

@@ -92,12 +92,12 @@ class Verdict:
     score: Tensor  # (B,) p-scores
     confident: Tensor  # (B,) bool
     probs: Tensor  # (B, C) as they were judged
-    mean: Tensor  # (C,) of the probabilities as given
+    given: Tensor  # (B, C) probabilities before
 
     @property
     def to_commit(self) -> dict[str, Tensor]:
         """What the controller wants to see again after the step."""
-        names = ("label", "score", "confident", "mean")
+        names = ("label", "score", "confident", "given")
         return {f"verdict_{name}": getattr(self, name) for name in names}
 
     def quality(self, truth: Tensor, evidence: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
@@ -145,10 +145,10 @@ class Controller:
         aligned = self.balance.align(probs, state)
         score, label = partial_confidence(aligned, candidates, self.weights, evidence)
         confident = score >= self.balance.thresholds(state)[label]
-        return Verdict(label, score, confident, aligned, probs.mean(dim=0))
+        return Verdict(label, score, confident, aligned, probs)
 
     def update(self, state: State, index: Tensor, memory: Mapping[str, Tensor]) -> None:
         """Move the thresholds after a step on the rows `index` (B,), from a verdict's memory."""
         label, score = memory["verdict_label"], memory["verdict_score"]
-        confident, mean = memory["verdict_confident"], memory["verdict_mean"]
+        confident, mean = memory["verdict_confident"], memory["verdict_given"].mean(dim=0)
         self.balance.update(state, JudgedBatch(index, label, score, confident, mean))

@@ -1,6 +1,5 @@
 """Doubt: candidate sets that seem to miss the truth are overruled, and not learned from."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -42,25 +41,18 @@ class Doubt:
         """Which rows `index` (B,) with sets (B, C) are not believed; done: share of the run."""
         return self._find_doubted(index, sets, state) & (done >= BEGINS)
 
-    def measure(self, index: Tensor, sets: Tensor, probs: Tensor, state: State) -> State:
-        """What `update` wants to see again, from probabilities (B, C)."""
-        inside = probs * sets
+    def update(self, state: State, index: Tensor, sets: Tensor, probs: Tensor) -> None:
+        """Take in a step on rows `index` (B,) of sets and probabilities (B, C), in place."""
+        table, label, limits = state["outside"], state["inside_label"], state["outside_limit"]
         partial, doubted = ~sets.all(dim=1), self._find_doubted(index, sets, state)
         # By how much more of a class are doubted than should be, in shares of the average class.
-        excess = (doubted.to(probs) - (1 - self.trust)) * partial
-        of_class = torch.zeros_like(probs[0]).index_add_(0, state["inside_label"][index], excess)
-        return {
-            "outside": 1 - inside.sum(dim=1),
-            "inside_label": torch.where(sets, probs, -1).argmax(dim=1),
-            "excess": of_class * sets.shape[1] / partial.sum().clamp(min=1),
-        }
-
-    def update(self, state: State, index: Tensor, memory: Mapping[str, Tensor]) -> None:
-        """Take in a step on the rows `index` (B,), in place."""
-        table, limits = state["outside"], state["outside_limit"]
-        table.index_copy_(0, index, table[index].lerp(memory["outside"].to(table), 1 - MEMORY))
-        state["inside_label"].index_copy_(0, index, memory["inside_label"])
-        limits.mul_((PACE * memory["excess"].to(limits)).exp()).clamp_(LEAST, 1)
+        excess = (doubted.to(limits) - (1 - self.trust)) * partial
+        of_class = torch.zeros_like(limits).index_add_(0, label[index], excess)
+        of_class *= sets.shape[1] / partial.sum().clamp(min=1)
+        limits.mul_((PACE * of_class).exp()).clamp_(LEAST, 1)
+        outside = 1 - (probs * sets).sum(dim=1)
+        table.index_copy_(0, index, table[index].lerp(outside.to(table), 1 - MEMORY))
+        label.index_copy_(0, index, torch.where(sets, probs, -1).argmax(dim=1))
 
     def _find_doubted(self, index: Tensor, sets: Tensor, state: State) -> Tensor:
         limits = state["outside_limit"][state["inside_label"][index]]

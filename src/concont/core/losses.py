@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from concont.core.evidence import find_unlabeled
+from concont.ranks.tensors import divide_over_ranks
 
 
 def partial_cross_entropy(logits: Tensor, candidates: Tensor) -> Tensor:
@@ -165,7 +166,7 @@ def mean_over_batch(rows: Tensor, candidates: Tensor) -> Tensor:
 def mean_over_partial(rows: Tensor, candidates: Tensor) -> Tensor:
     """The mean over the rows that something is known of; 0 where there is none."""
     partial = ~find_unlabeled(candidates)
-    return (rows * partial).sum() / partial.sum().clamp(min=1)
+    return divide_over_ranks((rows * partial).sum(), partial.sum())
 
 
 PART_MEANS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {

@@ -19,6 +19,7 @@ from concont.data.mapped_arrays import RowsOf, find_mapped_file, gather_rows, re
 from concont.data.problem import Problem
 from concont.data.sources import Inputs
 from concont.errors import DataError
+from concont.ranks.tensors import own_rows
 
 TENSORS = {np.uint8: torch.uint8, np.float32: torch.float32}
 AT_ONCE = 1000  # images that are moved to the device at once, where they are chosen rows
@@ -76,9 +77,9 @@ class Resident:
         for batch in rows.to(self.device):
             yield self.images[batch]
 
-    def split(self, size: int) -> Iterable[Tensor]:
-        """All images in order, so many at a time."""
-        return torch.split(self.images, size)
+    def split(self, size: int, first: int = 0, every: int = 1) -> Iterable[Tensor]:
+        """All images in order, so many at a time; or every k-th such part, from the first on."""
+        return torch.split(self.images, size)[first::every]
 
 
 class Streamed:
@@ -104,9 +105,9 @@ class Streamed:
             while fetched:
                 yield fetched.popleft().result().to(self.device, non_blocking=True)
 
-    def split(self, size: int) -> Iterable[Tensor]:
-        """All images in order, so many at a time."""
-        return self.batches(torch.split(torch.arange(len(self.pixels)), size))
+    def split(self, size: int, first: int = 0, every: int = 1) -> Iterable[Tensor]:
+        """All images in order, so many at a time; or every k-th such part, from the first on."""
+        return self.batches(torch.split(torch.arange(len(self.pixels)), size)[first::every])
 
     def _fetch(self, batch: Tensor) -> Tensor:
         rows = batch.numpy()
@@ -166,3 +167,7 @@ class TrainingSet:
     def device(self) -> torch.device:
         """Where training happens."""
         return self.images.device
+
+    def batches(self, plan: Tensor) -> Iterator[Tensor]:
+        """The images of each batch of rows (steps, B); of several ranks each has its rows alone."""
+        return self.images.batches(own_rows(plan, dim=1))

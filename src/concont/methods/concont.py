@@ -21,6 +21,7 @@ from concont.core.losses import (
     uniform_cross_entropy_of_all,
 )
 from concont.core.memory import EMPTY, empty_queue, push_, rising
+from concont.ranks.tensors import gather_rows, gather_with_gradient, own_rows
 from concont.types import (
     NONZERO,
     Batch,
@@ -177,10 +178,7 @@ class ConCont(MethodDefaults):
                 **verdict.quality(batch.truth, evidence),
                 **self._count_overruled(batch, evidence),
             },
-            to_commit={
-                **{"keys": keys, "label": labels, **verdict.to_commit},
-                **self._measure_doubt(batch, probs, state),
-            },
+            to_commit={"keys": keys, "label": labels, **verdict.to_commit},
         )
 
     def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
@@ -188,7 +186,8 @@ class ConCont(MethodDefaults):
         stored = out.to_commit
         self.controller.update(state, batch.index, stored)
         if self.trust < 1:
-            self.doubt.update(state, batch.index, stored)
+            given = stored["verdict_given"]
+            self.doubt.update(state, batch.index, batch.candidates, given)
         push_(state, stored["keys"], stored["label"], stored["verdict_confident"])
 
     def thresholds(self, state: State) -> Tensor | None:
@@ -220,12 +219,6 @@ class ConCont(MethodDefaults):
         done = batch.epoch / batch.epochs
         overruled = self.doubt.overrule(batch.index, batch.candidates, state, done)
         return believe(batch.candidates, evidence, overruled)
-
-    def _measure_doubt(self, batch: Batch, probs: Tensor, state: State) -> State:
-        """What moves the doubts after the step, where there can be any."""
-        if self.trust == 1:
-            return {}
-        return self.doubt.measure(batch.index, batch.candidates, probs, state)
 
     def _count_overruled(self, batch: Batch, evidence: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
         """For the log: of the partial rows, those that are not believed."""
@@ -275,11 +268,13 @@ class ConCont(MethodDefaults):
         self, queries: Tensor, keys: Tensor, labels: Tensor, verdict: Verdict, state: State
     ) -> Tensor:
         """Eq. 4 (B,) against this batch's keys, the queue's, and where asked for its queries."""
-        z, key_labels = [keys, state["queue_z"]], [labels, state["queue_label"]]
-        sure = [verdict.confident, state["queue_confident"]]
+        keys, all_labels, all_sure = gather_rows(keys, labels, verdict.confident)
+        z, key_labels = [keys, state["queue_z"]], [all_labels, state["queue_label"]]
+        sure = [all_sure, state["queue_confident"]]
         if self.contrast_set == "queries":
-            z, key_labels, sure = [*z, queries], [*key_labels, labels], [*sure, verdict.confident]
-        own = torch.arange(len(labels), device=labels.device)
+            z = [*z, gather_with_gradient(queries)]
+            key_labels, sure = [*key_labels, all_labels], [*sure, all_sure]
+        own = own_rows(torch.arange(len(keys), device=labels.device))
         masks = contrast_masks(
             self.selection,
             labels,
@@ -290,5 +285,5 @@ class ConCont(MethodDefaults):
             own_key=own,
         )
         if self.contrast_set == "queries":
-            masks = without(own + len(labels) + len(state["queue_label"]), masks)
+            masks = without(own + len(keys) + len(state["queue_label"]), masks)
         return contrastive_loss(queries, torch.cat(z), *masks, self.temperature)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from concont.core.losses import inside_softmax
+from concont.ranks.tensors import gather_rows
 from concont.types import Batch, MethodDefaults, Nets, NonNegative, Plain, State, StepOut
 
 
@@ -39,7 +40,8 @@ class Lws(MethodDefaults):
     def commit(self, nets: Nets, state: State, batch: Batch, out: StepOut) -> None:
         """New weights by a second pass, of the network as the step left it."""
         (features,) = nets.online.features(batch.views["weak"])
-        logits, inside = nets.online.logits(features), batch.candidates
+        (logits,) = gather_rows(nets.online.logits(features))  # of the whole batch
+        inside = batch.candidates
         outside = ~inside | inside.all(dim=1, keepdim=True)  # a full set: a side of its own
         weights = torch.where(
             inside, inside_softmax(logits, inside), inside_softmax(logits, outside)

@@ -11,6 +11,7 @@ from concont.core.contrast import contrast_masks, without
 from concont.core.controller import label_quality
 from concont.core.losses import contrastive_loss, soft_cross_entropy, uniform_over
 from concont.core.memory import EMPTY, empty_queue, push_
+from concont.ranks.tensors import gather_rows, gather_with_gradient, own_rows
 from concont.types import (
     Batch,
     Fraction,
@@ -110,14 +111,16 @@ class Pico(MethodDefaults):
         self, queries: Tensor, keys: Tensor, label: Tensor, state: State, batch: Batch
     ) -> Tensor:
         """Equal pseudo-labels pull (B,); in the first epoch only a query's own key does."""
-        z = torch.cat([keys, state["queue_z"], queries])  # (K, D), the queries with gradient
-        labels = torch.cat([label, state["queue_label"], label])  # (K,)
-        columns, rows = torch.arange(len(z), device=label.device), len(label)
+        keys, key_label = gather_rows(keys, label)
+        others = gather_with_gradient(queries)
+        z = torch.cat([keys, state["queue_z"], others])  # (K, D)
+        labels = torch.cat([key_label, state["queue_label"], key_label])  # (K,)
+        columns, rows = torch.arange(len(z), device=label.device), len(keys)
         valid, sure = labels != EMPTY, torch.ones_like(labels, dtype=torch.bool)
-        own, itself = columns[:rows], columns[-rows:]
-        masks = contrast_masks("supcon", label, sure[:rows], labels, sure, valid, own)
+        own, itself = own_rows(columns[:rows]), own_rows(columns[-rows:])
+        masks = contrast_masks("supcon", label, sure[: len(label)], labels, sure, valid, own)
         positive, negative = without(itself, masks)
-        queued = valid & (columns >= rows) & (columns < itself[0])
+        queued = valid & (columns >= rows) & (columns < len(z) - rows)
         early = batch.epoch < 1  # plain MoCo
         positive = torch.where(early, columns == own[:, None], positive)
         negative = torch.where(early, queued, negative)

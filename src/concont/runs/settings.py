@@ -29,7 +29,7 @@ from concont.types import (
 )
 
 # Of the training: where and how, not what.
-NO_EFFECT_ON_RESULT = ("device", "compile", "checkpoint_every", "memory_share")
+NO_EFFECT_ON_RESULT = ("device", "compile", "checkpoint_every", "memory_share", "rank_timeout")
 # Of the data: where it lies, and how it is read; the digest of what was read says what it is.
 DATA_PATHS = ("root", "images", "unlabeled_images", "votes")
 HOW_READ = ("min_votes", "image_size", "fit")
@@ -40,7 +40,7 @@ LATER: dict[str, Plain] = {
     "model": {"stem": "auto", "weights": None, "start": None, "own": None},
     "method": {"trust": 1.0, "vote_strength": 1.0, "vote_strength_end": None},
     "optimizer": {"backbone_rate": 1.0},
-    "train": {"skip_nonfinite": 0},
+    "train": {"skip_nonfinite": 0, "sync_batchnorm": True},
 }
 NAMED_SOURCES = ("digits", "cifar10", "cifar100", "svhn", "fashion-mnist")
 
@@ -110,6 +110,8 @@ class Train:
     compile: bool | None = None  # None: on a GPU only
     deterministic: bool = False  # refuse operations that are not
     skip_nonfinite: Count = 0  # steps in a row left out for gradients that are not finite; slower
+    sync_batchnorm: bool = True  # of several ranks: statistics of the whole batch, not of a part
+    rank_timeout: Positive = 600.0  # seconds that one rank waits for another
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Accuracy of a network on held images."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from concont.data.placement import Resident, Streamed, place_images, to_floats
 from concont.data.problem import Problem
 from concont.nets.network import Network
+from concont.ranks import world
+from concont.ranks.tensors import share, sum_over_ranks
 
 AT_ONCE = 1000  # divides the paper's test sets: one shape for cuDNN to choose algorithms for
 PIXELS = AT_ONCE * 64 * 64  # at once; of larger images there are fewer
@@ -41,6 +43,26 @@ def predict_proba(network: nn.Module, images: AnyImages) -> Tensor:
     return probs
 
 
+def predict_on_ranks(network: nn.Module, images: AnyImages) -> Tensor:
+    """The same, to be asked for on every rank at once: each predicts a part of the images."""
+    rows, ranks = images.shape[0], world.size()
+    if ranks == 1 or rows < ranks or isinstance(images, Tensor):
+        return predict_proba(network, images)
+    share(network.buffers())  # BatchNorm's averages may be each rank's own
+    at_once = min(count_at_once(images), rows // ranks)
+    chunks = images.split(at_once, world.rank(), ranks)
+    (own,) = _apply(network, images, lambda chunk: (network(chunk).softmax(dim=1),), chunks)
+    owner = torch.arange(rows, device=own.device) // at_once % ranks
+    probs = own.new_zeros(rows, own.shape[1])
+    probs[owner == world.rank()] = own
+    return sum_over_ranks(probs)
+
+
+def count_at_once(images: AnyImages) -> int:
+    """How many images pass a network together."""
+    return max(1, min(AT_ONCE, PIXELS // math.prod(images.shape[2:])))
+
+
 def predict_with_features(network: Network, images: AnyImages) -> tuple[Tensor, Tensor]:
     """Class scores (M, C) and features (M, dim) of uint8 images, float32 in main memory."""
 
@@ -54,15 +76,17 @@ def predict_with_features(network: Network, images: AnyImages) -> tuple[Tensor, 
 
 @torch.no_grad()
 def _apply(
-    network: nn.Module, images: AnyImages, read: Callable[[Tensor], tuple[Tensor, ...]]
+    network: nn.Module,
+    images: AnyImages,
+    read: Callable[[Tensor], tuple[Tensor, ...]],
+    chunks: Iterable[Tensor] | None = None,
 ) -> list[Tensor]:
     """What is read off a network in evaluation, of uint8 images in chunks, in [0, 1]."""
     was_training = network.training
     network.eval()
     own = next(network.parameters(), None)
     device = images.device if own is None else own.device  # images may lie in main memory
-    pixels = math.prod(images.shape[2:])
-    chunks = images.split(max(1, min(AT_ONCE, PIXELS // pixels)))
+    chunks = images.split(count_at_once(images)) if chunks is None else chunks
     parts = [read(to_floats(chunk.to(device))) for chunk in chunks]
     network.train(was_training)
     return [torch.cat(part) for part in zip(*parts, strict=True)]
@@ -73,7 +97,7 @@ def accuracy(network: nn.Module, test: TestSet) -> tuple[float, float | None]:
 
     The second says how well labels are picked out of sets that the network never learned from.
     """
-    probs, labels = predict_proba(network, test.images), test.labels
+    probs, labels = predict_on_ranks(network, test.images), test.labels
     assert labels is not None
     sets = [None] if test.candidates is None else [None, test.candidates]
     shares = []

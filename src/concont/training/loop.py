@@ -70,7 +70,7 @@ def fit(
         epoch, position = divmod(state.step, order.steps)
         if rows is None or position == 0:
             plan = order.epoch(epoch)
-            rows, images = plan.to(device), data.images.batches(plan[position:])
+            rows, images = plan.to(device), data.batches(plan[position:])
         lr, began = rate(settings.optimizer, state.step / total), time.perf_counter()
         step(rows[position], next(images), lr, epoch)
 

@@ -11,6 +11,7 @@ from concont.data.order import Order
 from concont.data.placement import TrainingSet
 from concont.errors import ConcontError
 from concont.memory import tells_of_full_memory
+from concont.ranks import world as ranks
 from concont.runs.settings import Settings
 from concont.training.state import TrainState
 from concont.training.step import Step
@@ -37,7 +38,7 @@ def full_memory_in_words(
         return _try_step(settings, state, data, order.epoch(0)[:1, :rows])
 
     found = None
-    if is_gpu(data.device):
+    if is_gpu(data.device) and ranks.size() == 1:  # the others would have to try, too
         try:
             found = find_fitting_batch(order.batch_size, fits)
         except RuntimeError:  # a device that fails in another way now
@@ -93,7 +94,7 @@ def _try_step(settings: Settings, state: TrainState, data: TrainingSet, plan: to
     unguarded = replace(settings, train=replace(settings.train, skip_nonfinite=0))
     try:
         step = Step(unguarded, state, data, fast=False)
-        step(plan[0].to(data.device), next(data.images.batches(plan)), lr=0.0)
+        step(plan[0].to(data.device), next(data.batches(plan)), lr=0.0)
         torch.cuda.synchronize(data.device)
     except RuntimeError as error:
         if not tells_of_full_memory(error):

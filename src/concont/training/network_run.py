@@ -20,6 +20,7 @@ from concont.data.sources import Inputs, Labels
 from concont.device import choose_device
 from concont.errors import Interrupted, NonFiniteLoss, UsageError
 from concont.nets.network import Moments, Network, build, order_axes
+from concont.ranks import world
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
 from concont.training import checkpoint
@@ -30,7 +31,7 @@ from concont.training.non_finite import diagnose, refuse_bad_weights
 from concont.training.predictor import check_inputs_fit
 from concont.training.pseudo_labels import judge_training_rows
 from concont.training.quality import evaluate_probabilities
-from concont.training.recorder import Recorder
+from concont.training.recorder import AnyRecorder, Recorder, SilentRecorder
 from concont.training.state import TrainState
 from concont.training.step import Step
 
@@ -76,9 +77,8 @@ class NetworkRun:
     def execute(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Progress]:
         """Train to the end, writing the run folder on the way; asks `stop` after every step."""
         since = self.state.step if self.resumed else None
-        recorder = Recorder(
-            self.folder, self.settings, self.problem, self.data.device, self.moments, since
-        )
+        what = (self.folder, self.settings, self.problem, self.data.device, self.moments)
+        recorder = Recorder(*what, since) if world.leads() else SilentRecorder()
         try:
             with full_memory_in_words(self.settings, self.state, self.data, self.order):
                 yield from self._train(recorder, stop)
@@ -100,7 +100,7 @@ class NetworkRun:
         finally:
             recorder.close()
 
-    def _train(self, recorder: Recorder, stop: Callable[[], bool]) -> Iterator[Progress]:
+    def _train(self, recorder: AnyRecorder, stop: Callable[[], bool]) -> Iterator[Progress]:
         state, every = self.state, self.settings.train.checkpoint_every
         parts = (self.settings, state, self.data, self.order, self.test, self.step)
         saved_at = time.perf_counter()
@@ -110,11 +110,12 @@ class NetworkRun:
                 recorder.add(progress.row)
             ended = progress.step == progress.total
             due = progress.epoch_end and time.perf_counter() - saved_at >= every
-            stopping = not ended and stop()
+            due, stopping = world.any_rank(due, not ended and stop())
             if due or stopping or ended:
                 state.meter.check()  # never a checkpoint of a broken run
                 refuse_bad_weights(state)
-                checkpoint.save(self.folder, state.state_dict())
+                if world.leads():  # the others' state is the same
+                    checkpoint.save(self.folder, state.state_dict())
                 saved_at = time.perf_counter()
             yield progress
             if stopping:
@@ -128,7 +129,7 @@ class NetworkRun:
         """What the method's controller says of the training rows, if it has one."""
         began = time.perf_counter()
         found = judge_training_rows(self.settings.network_method, self.state, self.data)
-        if found is not None:
+        if found is not None and world.leads():
             self.folder.write_json("verdict.json", found)
         self.state.seconds += time.perf_counter() - began
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from concont.errors import UsageError, printable
+from concont.ranks import world as ranks
 from concont.runs.settings import Settings
 from concont.training.evaluate import predict_proba
 from concont.training.memory import full_memory_in_words
@@ -60,7 +61,7 @@ def measure_pace(run: NetworkRun) -> tuple[NetworkRun, Pace]:
     start = copy.deepcopy(state.state_dict())
     pace = Pace(_time_step(run, step), _time_evaluation(run))
     state.rewind(start)
-    spent = time.perf_counter() - began
+    spent = ranks.slowest(time.perf_counter() - began)
     state.seconds += spent
     state.spent["first_step"] += spent
     return replace(run, step=step), pace
@@ -87,6 +88,8 @@ def describe(run: NetworkRun, pace: Pace) -> str:
     where = f"{_count(torch.get_num_threads(), 'thread')} of the CPU"
     if device.type == "cuda":
         where = torch.cuda.get_device_name(device)
+    if ranks.size() > 1:
+        where = f"{ranks.size()} ranks, each on {where}"
     done = run.state.step // run.order.steps
     left = pace.seconds(run.epochs - done, run.order.steps, settings.train.evaluate_every)
     begun = f", {done} of them done" if done else ""
@@ -146,15 +149,15 @@ def _time_step(run: NetworkRun, step: Step) -> float:
     """Seconds of a step once it is warm: the middle one of those that were timed."""
     device, times = run.data.device, list[float]()
     plan = run.order.epoch(0)
-    rows, images = plan.to(device), run.data.images.batches(plan)
+    rows, images = plan.to(device), run.data.batches(plan)
     for number in range(WARM_UP[device.type] + MANY):
         place = number % len(plan)
         if number and place == 0:
-            images = run.data.images.batches(plan)
+            images = run.data.batches(plan)
         began = time.perf_counter()
         step(rows[place], next(images), lr=0.0)
         _wait_for(device)
-        took = time.perf_counter() - began
+        took = ranks.slowest(time.perf_counter() - began)
         if device.type == "cpu" and took > LONG_ENOUGH:
             return took  # nothing is compiled, so the first is as good as any
         if number >= WARM_UP[device.type]:
@@ -175,7 +178,8 @@ def _time_evaluation(run: NetworkRun) -> float:
     for network in networks:
         predict_proba(network, probe)
     _wait_for(run.data.device)
-    return (time.perf_counter() - began) * images.shape[0] / len(probe)
+    taken = ranks.slowest(time.perf_counter() - began)
+    return taken * images.shape[0] / len(probe) / ranks.size()
 
 
 def _wait_for(device: torch.device) -> None:

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from concont.config.own_network import describe_network, refuse_unnamed
 from concont.data import sources
 from concont.data.order import Order
-from concont.data.own_data import load_data
 from concont.data.placement import TrainingSet
 from concont.data.problem import Problem, make_problem
 from concont.device import choose_device
 from concont.errors import DataError, UsageError
+from concont.nets.batch_norm import share_statistics
 from concont.nets.network import (
     Network,
     build,
@@ -28,6 +28,7 @@ from concont.nets.network import (
     with_key,
 )
 from concont.nets.weights import identify_weights
+from concont.ranks import world
 from concont.rng import SEEDING, derive, torch_stream
 from concont.runs.contents import START_AFRESH
 from concont.runs.folder import RunFolder
@@ -38,6 +39,7 @@ from concont.training.evaluate import TestSet
 from concont.training.meter import Meter
 from concont.training.moments import measure_features
 from concont.training.network_run import NetworkRun
+from concont.training.ranks import agree_on_run, load_on_ranks, refuse_uneven_ranks
 from concont.training.size import refuse_too_large
 from concont.training.start import start_from_run
 from concont.training.state import TrainState
@@ -61,21 +63,17 @@ def prepare(
 
     resumed: a run that was started before goes on from its last checkpoint, if it has one.
     """
-    train, method = settings.train, settings.network_method
+    train = settings.train
     device = choose_device(train.device)
     _let_forked_child_train(device)
-    if model is None:
-        refuse_unnamed(settings.model)
-        refuse_unknown_network(settings.model)
-    elif settings.model.own is None and not resumed:
-        named = replace(settings.model, own=describe_network(model))
-        settings = replace(settings, model=named)
+    world.form(device, train.rank_timeout)
+    settings = _name_network(settings, model, resumed)
     saved = checkpoint.load(folder, device) if resumed else None
     if saved is None and not (settings.model.weights_digest or settings.model.start_digest):
         settings = replace(settings, model=identify_weights(settings.model))
     if cuda_speed.should_compile(settings, device):
         cuda_speed.start_compile_workers()
-    dataset = data or load_data(settings.data)
+    dataset = data or load_on_ranks(settings.data)
     problem = make_problem(dataset, settings.data)
     _refuse(settings, problem)
     _warn_of_frozen(settings, model)
@@ -86,16 +84,11 @@ def prepare(
     with SEEDING:
         torch.manual_seed(derive(train.seed, "torch"))  # for a user's own network with dropout
         online, carried = _make_network(settings, problem, model, saved is None)
+        if world.size() > 1 and train.sync_batchnorm:
+            share_statistics(online, device)
         candidates = torch.from_numpy(problem.candidates).to(device)
         state = make_initial_state(settings, online.to(device), candidates)
-    order = Order.of(problem, train, method.partial_rows_first)
-    _refuse_batches_without_labels(order, settings)
-    if order.batch_size < train.batch_size:
-        log.warning(
-            "a batch holds %d rows, not %d: the data has no more",
-            order.batch_size,
-            train.batch_size,
-        )
+    order = _plan_batches(settings, problem)
     run = NetworkRun(
         settings,
         folder,
@@ -109,7 +102,30 @@ def prepare(
     )
     if resumed:
         _take_up_checkpoint(run, saved)
+    agree_on_run(run)
     return run
+
+
+def _name_network(settings: Settings, own: nn.Module | None, resumed: bool) -> Settings:
+    """The settings with what the user's own network is, if there is one."""
+    if own is None:
+        refuse_unnamed(settings.model)
+        refuse_unknown_network(settings.model)
+        return settings
+    if settings.model.own is not None or resumed:
+        return settings
+    return replace(settings, model=replace(settings.model, own=describe_network(own)))
+
+
+def _plan_batches(settings: Settings, problem: Problem) -> Order:
+    """Which rows each batch has; refused if a network would learn nothing of them."""
+    wanted = settings.train.batch_size
+    order = Order.of(problem, settings.train, settings.network_method.partial_rows_first)
+    _refuse_batches_without_labels(order, settings)
+    refuse_uneven_ranks(order)
+    if order.batch_size < wanted:
+        log.warning("a batch holds %d rows, not %d: the data has no more", order.batch_size, wanted)
+    return order
 
 
 def _make_network(

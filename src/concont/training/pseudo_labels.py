@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from concont.data.placement import TrainingSet
-from concont.training.evaluate import predict_proba
+from concont.training.evaluate import predict_on_ranks
 from concont.training.state import TrainState
 from concont.types import Method, Verdict
 
@@ -24,7 +24,7 @@ def judge_training_rows(
     """
     if method.thresholds(state.method_state) is None:
         return None
-    probs = predict_proba(state.nets.modules["online"], data.images)
+    probs = predict_on_ranks(state.nets.modules["online"], data.images)
     known = (data.candidates, state.method_state)
     votes = () if data.weights is None else (data.weights,)
     verdict = method.judge(probs, *known, *votes)

@@ -155,6 +155,22 @@ class Recorder:
         return {**now, "earlier": [*before.pop("earlier", []), before]}
 
 
+class SilentRecorder:
+    """The same of a rank that writes nothing, since rank 0 does."""
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Nothing."""
+
+    def finish(self, weights: Mapping[str, Tensor], **figures: Any) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+AnyRecorder = Recorder | SilentRecorder
+
+
 def _write(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 

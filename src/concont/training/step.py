@@ -1,6 +1,8 @@
 """One optimiser step, from the images of a batch to everything that it changes."""
 
+import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,6 +12,8 @@ from concont.augment.features import FeatureRenderer
 from concont.augment.views import ViewRenderer
 from concont.core.memory import average_
 from concont.data.placement import TrainingSet
+from concont.ranks import tensors as ranks
+from concont.ranks import world
 from concont.runs.settings import Settings
 from concont.training.cuda_speed import (
     Captured,
@@ -24,6 +28,7 @@ from concont.training.non_finite import GradientGuard
 from concont.training.state import TrainState
 from concont.types import Batch, Nets, State, StepOut
 
+log = logging.getLogger("concont")
 Draws = Mapping[str, Tensor]
 
 
@@ -56,10 +61,12 @@ class Step:
             meter.add(out, steps)
 
         self.renderer = _make_renderer(settings, state, lambda s: compiled(s, fast, reasons))
-        self.losses = compiled(method.losses, fast, reasons)
+        weights = state.nets.modules["online"].parameters()
+        self.losses = ranks.replicate(compiled(method.losses, fast, reasons), weights)
         self.commit_and_count = compiled(commit_and_count, fast, reasons)
         self.nets = state.nets
-        if fast and data.device.type == "cuda" and state.nets.key is not state.nets.online:
+        beside = fast and data.device.type == "cuda" and world.size() == 1
+        if beside and state.nets.key is not state.nets.online:
             self.nets = Nets(*compile_networks(state.nets, reasons))
         limit = settings.train.skip_nonfinite
         self.guard = GradientGuard(limit, state) if limit else None
@@ -68,17 +75,18 @@ class Step:
         # A user's own network may do in Python what a graph would not do again: unless asked for.
         foreign = any(getattr(m, "foreign", False) for m in state.nets.modules.values())
         wanted = self.guard is None and (settings.train.compile or not foreign)
-        if (
-            fast and data.device.type == "cuda" and wanted
-        ):  # what a guard decides cannot be captured
+        if beside and wanted:  # what a guard decides cannot be captured
             self.run = Captured(self.update)
+        if fast and data.device.type == "cuda" and world.size() > 1:
+            log.warning("of several ranks a step is compiled, not captured as a CUDA graph: slower")
 
     def __call__(self, index: Tensor, images: Tensor, lr: float, epoch: int = 0) -> None:
-        """One step on the rows `index` (B,) and their uint8 images, or features."""
+        """One step on the rows `index` (B,), and this rank's uint8 images or features of them."""
         state, settings = self.state, self.settings
         self.clock[0].fill_(epoch)
         names = settings.network_method.views
         draws = self.renderer.draw(settings.views, names, len(index), state.views)
+        draws = {name: ranks.own_rows(numbers) for name, numbers in draws.items()}
         self.set_rate(lr)
         self.run(index, images, draws)
         state.step += 1
@@ -112,7 +120,7 @@ class Step:
         return {**self.render_views(images, rest), **made}
 
     def batch(self, index: Tensor, views: Mapping[str, Tensor]) -> Batch:
-        """What the method is given of the rows `index` (B,)."""
+        """What the method is given of the rows `index` (B,); views are of this rank's alone."""
         data, (epoch, epochs) = self.data, self.clock.unbind()
         sets, truth = data.candidates[index], data.truth[index]
         weights = None if data.weights is None else data.weights[index]
@@ -123,15 +131,15 @@ class Step:
         state = self.state
         with torch.no_grad():
             views = self.render_for_both(images, draws)
-        batch = self.batch(index, views)
-        out = self.learn(batch)
+        whole = self.batch(index, views)
+        out = self.learn(whole)
         if out is None:
             state.steps_on_device += 1
             return
         with torch.no_grad():
             state.meter.match_columns(out)  # in plain Python, so before a step is captured
             counted = (state.steps_on_device, state.meter)
-            self.commit_and_count(state.nets, state.method_state, *counted, batch, out)
+            self.commit_and_count(state.nets, state.method_state, *counted, whole, out)
 
     def compute_losses(self, batch: Batch) -> StepOut:
         """What the method makes of a batch; nothing is changed but BatchNorm's averages."""
@@ -139,18 +147,19 @@ class Step:
             self.nets.key.mark_start()  # its pass may start here
         return self.losses(self.nets, self.state.method_state, batch)
 
-    def learn(self, batch: Batch) -> StepOut | None:
+    def learn(self, whole: Batch) -> StepOut | None:
         """Losses, backward pass, optimiser, momentum network; None: the step is left out."""
         state, method = self.state, self.settings.network_method
         if self.guard is not None:
             self.guard.remember()
-        out = self.compute_losses(batch)
+        out = self.compute_losses(choose_own_rows(whole))
         state.optimizer.zero_grad()  # there are gradients only if capturing the last step failed
         backward: Callable[[], None] = out.total.backward
         if self.backward_compiles:
             backward, self.backward_compiles = without_warnings(backward), False
         backward()
-        if self.guard is not None and not self.guard.allows(out, batch.index):
+        out = ranks.combine(out)
+        if self.guard is not None and not self.guard.allows(out, whole.index):
             state.optimizer.zero_grad()
             return None
         state.optimizer.step()
@@ -169,3 +178,18 @@ def _make_renderer(
         return ViewRenderer(wrap)
     online = state.nets.modules["online"]
     return FeatureRenderer(online.get_buffer("mean"), online.get_buffer("std"), wrap)
+
+
+def choose_own_rows(whole: Batch) -> Batch:
+    """This rank's rows of a batch whose views are of these rows alone."""
+    if world.size() == 1:
+        return whole
+    rows, n_partial = ranks.own_rows, whole.n_partial
+    return replace(
+        whole,
+        index=rows(whole.index),
+        candidates=rows(whole.candidates),
+        truth=rows(whole.truth),
+        weights=None if whole.weights is None else rows(whole.weights),
+        n_partial=None if n_partial is None else ranks.count_own_rows(n_partial),
+    )

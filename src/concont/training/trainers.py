@@ -1,14 +1,16 @@
 """What trains a method, and what predicts with it. A new way of training is a line in TRAINERS."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from torch import Tensor, nn
 
 from concont.config.resolve import read_settings
 from concont.data.sources import Dataset
-from concont.errors import DataError, UsageError
+from concont.errors import ConcontError, DataError, UsageError
+from concont.nets.weights import identify_weights
+from concont.ranks import world
 from concont.runs.files import holds_settings
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
@@ -130,7 +132,8 @@ def reopen_run(
     It has the folder's lock from here to the end of its training. method: as above.
     """
     folder.require("config.yaml")
-    folder.lock.acquire(folder.path)
+    if world.leads():
+        folder.lock.acquire(folder.path)
     try:
         folder.require_whole("environment.json", "data.json", "candidates.npz", "metrics.jsonl")
         settings = read_run_settings(folder, method)
@@ -138,3 +141,21 @@ def reopen_run(
     except BaseException:
         folder.lock.release()
         raise
+
+
+def is_to_be_resumed(folder: RunFolder, settings: Settings, minutes: float | None = None) -> bool:
+    """Whether torchrun has started this command again, and the folder holds what it began.
+
+    minutes: the command's own, by which the run's epochs were chosen.
+    """
+    if not world.is_restarted() or not (folder / "config.yaml").is_file():
+        return False
+    try:
+        begun = read_run_settings(folder, settings.own_method)
+    except ConcontError:  # refused later, in words
+        return False
+    if minutes is not None:
+        length = {n: getattr(begun.train, n) for n in ("epochs", "evaluate_every")}
+        settings = replace(settings, train=replace(settings.train, **length))
+    wanted = replace(settings, model=identify_weights(settings.model))
+    return wanted.hash() == begun.hash()

@@ -1,0 +1,197 @@
+"""Several processes that train as one: the real thing, with gloo on a CPU."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+import ranked_steps
+from concont.data.order import Order
+from concont.errors import UsageError
+from concont.ranks import world
+from concont.training.ranks import agree_on_run, refuse_uneven_ranks
+from processes import ENVIRONMENT, SECONDS, concont, concont_on_ranks, on_ranks
+
+pytestmark = pytest.mark.slow
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+SHORT = (
+    *("train", "--data", "digits", "--labeled", "0.1", "--device", "cpu", "--epochs", "4"),
+    *("--set", "model.width=4", "--set", "train.evaluate_every=2"),
+    *("--set", "train.checkpoint_every=0", "--set", "train.rank_timeout=20"),
+)
+
+
+@pytest.fixture
+def jobs(toy_config):
+    """Settings by name: every method that has a network."""
+    toy_config["data"]["unlabeled"] = True
+    return {name: {**toy_config, "method": m} for name, m in ranked_steps.METHODS.items()}
+
+
+def find_differences(found, expected, tolerance):
+    """Names of the tensors that are not near."""
+    assert found.keys() == expected.keys()
+    near = {"rtol": tolerance, "atol": tolerance}
+    pairs = ((name, found[name].double(), expected[name].double()) for name in expected)
+    return [name for name, one, two in pairs if not torch.allclose(one, two, **near)]
+
+
+def test_two_ranks_take_the_steps_of_one_process_with_every_method(
+    tmp_path, toy_arrays, toy_config, jobs
+):
+    own = {**toy_config["train"], "sync_batchnorm": False}
+    jobs["own-batchnorm"] = {**jobs["concont"], "train": own}
+    torch.save((jobs, toy_arrays), tmp_path / "jobs")
+    codes = on_ranks(2, ranked_steps.main, tmp_path / "jobs", tmp_path / "out")
+    assert codes == [0, 0]
+    first, second = (torch.load(tmp_path / f"out.{rank}") for rank in (0, 1))
+    one, two = first.pop("own-batchnorm"), second.pop("own-batchnorm")
+    del jobs["own-batchnorm"]
+    apart = find_differences(one, first["concont"], 1e-5)
+    assert "online.classifier.weight" in apart  # another training, the same on both ranks
+    assert all("running_" in name for name in find_differences(one, two, 0.0))
+    for name, job in jobs.items():
+        alone = ranked_steps.take_steps(job, toy_arrays)
+        assert find_differences(first[name], second[name], 0.0) == [], name
+        assert find_differences(first[name], alone, 1e-5) == [], name
+
+
+def test_rank_0_alone_writes_and_speaks(tmp_path):
+    (first, said, told), (second, *silent) = concont_on_ranks(
+        2, *SHORT, "--epochs", "2", "--out", tmp_path / "run", folder=tmp_path
+    )
+    assert (first, second) == (0, 0), told
+    assert "on 2 ranks" in said
+    assert "accuracy" in said
+    assert silent == ["", ""]
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["epoch"] for line in lines] == [2]
+    assert (tmp_path / "run" / "model.safetensors").is_file()
+
+
+REFUSED = {
+    "uneven": (("--set", "train.batch_size=33"), (), "2 ranks cannot share a batch of 33 rows"),
+    "settings": ((), ("--set", "optimizer.lr=0.03"), "rank 1 is not like rank 0 (settings: "),
+    "data": ((), ("--set", "data.seed=7"), "rank 1 is not like rank 0 (settings: "),
+    "misspelt": ((), ("--set", "optimizer.lrr=1"), "rank 1: unknown setting optimizer.lrr"),
+    "no-network": (("--method", "sspl"), (), "trains no network: start it without torchrun"),
+}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [k if k == "settings" else pytest.param(k, marks=pytest.mark.long) for k in REFUSED],
+)
+def test_wrong_use_is_one_line_from_rank_0_and_ends_all(tmp_path, kind):
+    words, other, line = REFUSED[kind]
+    words = [*SHORT[:-8], *words] if kind == "no-network" else [*SHORT, *words]
+    found = concont_on_ranks(2, *words, "--out", tmp_path / "run", folder=tmp_path, other=other)
+    assert [code for code, *_ in found] == [2, 2]
+    (_, said, told), (_, *silent) = found
+    assert said == ""
+    assert [line in told, len(told.splitlines())] == [True, 1], told
+    assert silent[0] == ""
+    assert "error:" not in silent[1]
+    assert not (tmp_path / "run").exists()
+
+
+def test_batches_must_be_divided_evenly(monkeypatch):
+    order = Order(torch.arange(10), torch.arange(0), 6, None, 1)
+    refuse_uneven_ranks(order)
+    monkeypatch.setattr(world.WORLD, "size", 4)
+    with pytest.raises(UsageError, match="4 ranks cannot share a batch of 6 rows evenly"):
+        refuse_uneven_ranks(order)
+
+
+def test_one_process_agrees_with_itself(toy_arrays, toy_config):
+    before = torch.get_rng_state()
+    run = ranked_steps.prepare_run(toy_config, toy_arrays)
+    state = torch.get_rng_state()
+    agree_on_run(run)
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.set_rng_state(before)
+
+
+def begin_torchrun(*words, options=()):
+    """Two ranks of the command, by torchrun."""
+    return subprocess.Popen(
+        [*TORCHRUN, *options, "-m", "concont", *map(str, words)],
+        env={**ENVIRONMENT, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def find_rank(process, rank):
+    """The process of a rank, by its environment; Linux alone tells it."""
+    children = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True
+    ).stdout
+    for pid in children.split():
+        with open(f"/proc/{pid}/environ") as file:
+            if f"RANK={rank}" in file.read().split("\0"):
+                return int(pid)
+    raise AssertionError(f"no rank {rank}")
+
+
+def wait_for(path, process):
+    end = time.monotonic() + SECONDS
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("rank", "number"), [(1, "SIGKILL"), (0, "SIGKILL"), (1, "SIGSTOP")])
+def test_a_rank_that_dies_or_hangs_is_named_and_ends_the_run(tmp_path, rank, number):
+    process = begin_torchrun(*SHORT, "--out", tmp_path / "run", "--epochs", "400")
+    wait_for(tmp_path / "run" / "checkpoint.pt", process)
+    began, pid = time.monotonic(), find_rank(process, rank)
+    os.kill(pid, getattr(signal, number))
+    _, told = process.communicate(timeout=SECONDS)
+    assert f"error: rank {rank} of 2 ended without a word" in told
+    assert process.returncode == 1
+    # The timeout, the time in which all that live say so, and torchrun's own before it kills.
+    assert time.monotonic() - began < 20 + 10 + 30
+
+
+@pytest.mark.long
+def test_torchrun_starts_a_killed_run_again_which_ends_as_if_nothing_had_been(tmp_path):
+    whole = begin_torchrun(*SHORT, "--out", tmp_path / "whole")
+    _, told = whole.communicate(timeout=SECONDS)
+    assert whole.returncode == 0, told
+    options = ("--max-restarts", "1")
+    process = begin_torchrun(*SHORT, "--out", tmp_path / "run", options=options)
+    wait_for(tmp_path / "run" / "checkpoint.previous.pt", process)
+    os.kill(find_rank(process, 1), signal.SIGKILL)
+    said, told = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, told
+    assert "of them done" in said
+    found, expected = (
+        (tmp_path / name / "model.safetensors").read_bytes() for name in ("run", "whole")
+    )
+    assert found == expected
+
+
+@pytest.mark.long
+def test_a_run_of_two_ranks_goes_on_with_one_process(tmp_path):
+    process = begin_torchrun(*SHORT, "--out", tmp_path / "run")
+    wait_for(tmp_path / "run" / "checkpoint.pt", process)
+    os.kill(process.pid, signal.SIGTERM)
+    _, told = process.communicate(timeout=SECONDS)
+    assert "go on with: concont train --resume" in told
+    alone = concont(*SHORT, "--out", tmp_path / "alone")
+    done = concont("train", "--resume", tmp_path / "run")
+    assert (alone.returncode, done.returncode) == (0, 0), done.stderr
+    losses = [
+        json.loads((tmp_path / name / "metrics.jsonl").read_text().splitlines()[-1])["loss"]
+        for name in ("run", "alone")
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-2)
