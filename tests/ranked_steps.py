@@ -32,8 +32,8 @@ def take_steps(config, arrays):
     run = prepare_run(config, arrays)
     settings = run.settings
     if "outside" in run.state.method_state:  # so that some sets are overruled this soon
-        run.state.method_state["outside"].copy_(torch.arange(len(run.data.truth)) % 3 / 10)
-        run.state.method_state["outside_limit"].fill_(0.15)
+        run.state.method_state["outside"].copy_(0.5 + torch.arange(len(run.data.truth)) % 3 / 5)
+        run.state.method_state["outside_limit"].fill_(0.6)
     step, losses = Step(settings, run.state, run.data, None, run.order.leading_partial), []
     plan = torch.cat([run.order.epoch(epoch) for epoch in range(STEPS)])[:STEPS]
     for number, (rows, images) in enumerate(zip(plan, run.data.batches(plan), strict=True)):

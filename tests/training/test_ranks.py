@@ -89,7 +89,7 @@ REFUSED = {
 )
 def test_wrong_use_is_one_line_from_rank_0_and_ends_all(tmp_path, kind):
     words, other, line = REFUSED[kind]
-    words = [*SHORT[:-8], *words] if kind == "no-network" else [*SHORT, *words]
+    words = [*SHORT[:-10], *words] if kind == "no-network" else [*SHORT, *words]
     found = concont_on_ranks(2, *words, "--out", tmp_path / "run", folder=tmp_path, other=other)
     assert [code for code, *_ in found] == [2, 2]
     (_, said, told), (_, *silent) = found
