@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 import torch
 
@@ -77,7 +78,8 @@ def test_rank_0_alone_writes_and_speaks(tmp_path):
 REFUSED = {
     "uneven": (("--set", "train.batch_size=33"), (), "2 ranks cannot share a batch of 33 rows"),
     "settings": ((), ("--set", "optimizer.lr=0.03"), "rank 1 is not like rank 0 (settings: "),
-    "data": ((), ("--set", "data.seed=7"), "rank 1 is not like rank 0 (settings: "),
+    "sets": ((), ("--set", "data.seed=7"), "rank 1 is not like rank 0 (settings: "),
+    "data": (("--data", "a.npz"), ("--data", "b.npz"), "; data: "),
     "misspelt": ((), ("--set", "optimizer.lrr=1"), "rank 1: unknown setting optimizer.lrr"),
     "no-network": (("--method", "sspl"), (), "trains no network: start it without torchrun"),
 }
@@ -87,9 +89,17 @@ REFUSED = {
     "kind",
     [k if k == "settings" else pytest.param(k, marks=pytest.mark.long) for k in REFUSED],
 )
-def test_wrong_use_is_one_line_from_rank_0_and_ends_all(tmp_path, kind):
+def test_wrong_use_is_one_line_from_rank_0_and_ends_all(tmp_path, toy_arrays, kind):
     words, other, line = REFUSED[kind]
-    words = [*SHORT[:-10], *words] if kind == "no-network" else [*SHORT, *words]
+    words = [*SHORT[:3], *words] if kind == "no-network" else [*SHORT, *words]
+    if kind == "data":
+        for name in ("a", "b"):
+            np.savez(tmp_path / f"{name}.npz", **toy_arrays)
+            toy_arrays["x_train"] = 255 - toy_arrays["x_train"]
+        words += ["--recipe", "digits", "--set", "train.batch_size=16"]
+        words, other = (
+            [str(tmp_path / w) if ".npz" in w else w for w in ws] for ws in (words, other)
+        )
     found = concont_on_ranks(2, *words, "--out", tmp_path / "run", folder=tmp_path, other=other)
     assert [code for code, *_ in found] == [2, 2]
     (_, said, told), (_, *silent) = found
