@@ -145,7 +145,7 @@ def test_what_is_no_run_and_what_has_no_network_are_refused(folder, tmp_path, mo
     config = {"train": {"epochs": 1, "device": "cpu"}}
     package.train(config, data=toy_arrays(), model=body, out=tmp_path / "own")
     done = concont("export", "own", "-o", "x.onnx", cwd=tmp_path)
-    in_a_line(done, 2, "if it is one of your own, use concont.load(..., model=...) in Python")
+    in_a_line(done, 2, "is a network of your own, which is run only if you name it: --model")
     assert not (tmp_path / "x.onnx").exists()
 
 

@@ -145,10 +145,10 @@ def test_a_failure_leaves_the_old_file_and_no_other(run, probs, tmp_path, monkey
     assert out.read_text() == "old"
 
 
-def test_an_own_network_needs_python(tmp_path, toy_arrays, toy_config):
+def test_an_own_network_is_named(tmp_path, toy_arrays, toy_config):
     body = nn.Sequential(nn.Flatten(), nn.Linear(64, 12), nn.ReLU())
     run = package.train(toy_config, data=toy_arrays, model=body, out=tmp_path / "run")
-    with pytest.raises(UsageError, match=r"concont\.load\(\.\.\., model=\.\.\.\)"):
+    with pytest.raises(UsageError, match=r"run only if you name it: --model FILE\.py:make"):
         predict(run.path, [tmp_path / "image.png"])
 
 
