@@ -180,8 +180,8 @@ PAGE = (Path(__file__).parent.parent / "docs" / "networks.md").read_text("utf-8"
 def test_the_commands_of_the_page_about_networks_are_settings(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "vit.safetensors").write_bytes(b"")
-    (text,) = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.M)
-    for line in text.splitlines():
+    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.M)
+    for line in "".join(blocks).splitlines():
         words = line.split()
         given = [b for a, b in itertools.pairwise(words) if a == "--set"]
         refuse_unknown_model(resolve({}, "default", given).model)
