@@ -1,18 +1,21 @@
-"""Readers of exported models, of weights to start from, and of what is sent to a server."""
+"""Readers of models in a file, of weights and rows for them, and of what is sent to a server."""
 
 import asyncio
 import io
+import json
 import shutil
 
 import numpy as np
 from PIL import Image
 from safetensors.numpy import load, save
+from scipy.io import savemat
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 import concont
 from concont.answers.predict import predict_files
 from concont.config.start import resolve_start
+from concont.data.feature_files import FEATURE_FILES, read_feature_file
 from concont.data.sources import from_arrays
 from concont.deploy.export import export_run
 from concont.deploy.onnx_model import load_onnx
@@ -111,3 +114,68 @@ class Upload(Reader):
         except HTTPException:  # a refusal
             return
         assert all(each.name is None or each.name.isprintable() for each in uploads)
+
+
+class Features(Reader):
+    """Rows of features to be labelled, in a file of each kind."""
+
+    SIZE = 3
+
+    def write_spoilt(self, folder, draw, spoil, spoil_values):
+        rows, file = np.arange(4.0 * self.SIZE).reshape(4, -1), io.BytesIO()
+        if draw.random() < 0.3:
+            odd = (rows * np.nan, rows[0], rows[:, :2], rows.astype("O"), rows > 1, rows * 1e300)
+            rows = draw.choice((*odd, np.array("text")))
+        ending = draw.choice(FEATURE_FILES)
+        if ending == ".npy":
+            np.save(file, rows)
+        elif ending == ".npz":
+            np.savez(file, **{draw.choice(("x_train", "x_test", "x")): rows})
+        elif ending == ".mat":
+            savemat(file, {draw.choice(("data", "data", "x")): rows})
+        else:
+            file.write("\n".join(",".join(map(str, row)) for row in np.atleast_2d(rows)).encode())
+        path, content = folder / f"rows{ending}", file.getvalue()
+        path.write_bytes(content if draw.random() < 0.3 else spoil(content, draw))
+        return path
+
+    def read(self, path):
+        assert read_feature_file(path, self.SIZE).shape[1] == self.SIZE
+
+
+class Classifier(Reader):
+    """A classifier in a file: bytes, and what it says of itself."""
+
+    name = "classifier.safetensors"
+
+    def prepare(self, folder):
+        rows = np.random.RandomState(0).rand(8, 3)
+        model = concont.PartialLabelClassifier(epochs=1, random_state=1, device="cpu")
+        model.fit(rows, ["a|b", "a", "b", None] * 2).save(folder / "good.safetensors")
+        self.content = (folder / "good.safetensors").read_bytes()
+
+    def make(self, folder, draw):
+        return self.content
+
+    def write_spoilt(self, folder, draw, spoil, spoil_values):
+        if draw.random() < 0.5:
+            return super().write_spoilt(folder, draw, spoil, spoil_values)
+        length = int.from_bytes(self.content[:8], "little")
+        header = json.loads(self.content[8 : 8 + length])
+        said = header["__metadata__"]
+        for name, text in said.items():
+            try:
+                said[name] = json.dumps(spoil_values(json.loads(text), draw))
+            except ValueError:
+                said[name] = draw.choice(SENTENCES)
+        start = json.dumps(header).encode()
+        path = folder / self.name
+        path.write_bytes(len(start).to_bytes(8, "little") + start + self.content[8 + length :])
+        return path
+
+    def read(self, path):
+        try:
+            found = concont.PartialLabelClassifier.load(path, device="cpu")
+        except ValueError:  # what scikit-learn's users expect of a refusal
+            return
+        found.predict(np.zeros((2, found.n_features_in_)))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from fuzz_data import Cifar, ImageFile, Labels, Mat, Npz, Parquet, Sets, Table, Truth, Votes
-from fuzz_models import Exported, StartWeights, Upload
+from fuzz_models import Classifier, Exported, Features, StartWeights, Upload
 from fuzz_runs import Caches, Checkpoint, LedgerFile, Record, Run, RunRecord, Watched, Weights
 from fuzz_settings import Assignment, Config, Recipe, Sweep
 
@@ -32,5 +32,7 @@ READERS: dict[str, Any] = {
     "exported": Exported(),
     "start": StartWeights(),
     "upload": Upload(),
+    "features": Features(),
+    "classifier": Classifier(),
     "caches": Caches(),
 }

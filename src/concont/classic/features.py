@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from concont.cache import cache_folder
 from concont.classic.descriptor import gist
+from concont.data.mapped_arrays import DAMAGE
 from concont.data.sources import Inputs, digest
 from concont.runs.folder import write_whole
 
@@ -41,13 +42,7 @@ def compute_features(
 def _read_kept(path: Path, rows: int) -> NDArray[np.float32] | None:
     try:  # mapped, so that no more is taken up than the file has, whatever its header claims
         kept: NDArray[np.float32] = npy.open_memmap(path, mode="r")
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        EOFError,
-        OverflowError,
-    ):  # not there, or damaged: made again
+    except DAMAGE:  # or not there: made again
         return None
     fits = kept.shape == (rows, 512) and kept.dtype == np.float32
     return np.array(kept) if fits else None

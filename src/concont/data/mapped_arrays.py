@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from lzma import LZMAError
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, Literal
 
 import numpy as np
@@ -37,7 +38,7 @@ UNCOMPRESSED = "an array that is stored uncompressed (`np.savez`) stays on disk"
 # What a damaged archive, or one that was never whole, is found by.
 DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, LZMAError, struct.error, EOFError, OSError),
-    *(ValueError, TypeError, OverflowError, RuntimeError, SyntaxError, MemoryError),
+    *(ValueError, TypeError, OverflowError, RuntimeError, SyntaxError, MemoryError, TokenError),
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from concont.data.mat_elements import refuse_unknown_types
 from concont.errors import ConcontError, DataError, UsageError, printable
 from concont.memory import refuse_beyond_memory
 
@@ -20,6 +21,7 @@ NUMBERS = (
     *(f"uint{n}" for n in SIZES),
 )
 BYTES_OF_A_NUMBER = 8  # at most
+LEVEL_5 = 1  # as SciPy counts the forms of the file
 
 
 def read_mat(path: Path) -> dict[str, NDArray[Any]]:
@@ -74,12 +76,15 @@ def load_matlab(path: Path, names: Collection[str]) -> dict[str, Any]:
     are read; nothing else in the file is.
     """
     from scipy.io import loadmat, whosmat
+    from scipy.io.matlab import matfile_version
 
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
     try:
         found = {name: (shape, kind) for name, shape, kind in whosmat(path) if name in names}
-        _refuse_declared(found, path)
+        largest = _refuse_declared(found, path)
+        if matfile_version(path)[0] == LEVEL_5:
+            refuse_unknown_types(path, largest)
         content = loadmat(path, variable_names=list(found))
     except NotImplementedError:
         raise DataError(f"{path}: MATLAB 7.3's form; save it with `save -v7`") from None
@@ -91,13 +96,14 @@ def load_matlab(path: Path, names: Collection[str]) -> dict[str, Any]:
     return {name: content[name] for name in found if name in content}
 
 
-def _refuse_declared(found: Mapping[str, tuple[tuple[int, ...], str]], path: Path) -> None:
-    """What is no numbers, or more of them than there is room for."""
+def _refuse_declared(found: Mapping[str, tuple[tuple[int, ...], str]], path: Path) -> int:
+    """What is no numbers, or more of them than there is room for; returns the bytes they take."""
     for name, (shape, kind) in found.items():
         if kind not in NUMBERS:
             raise DataError(f"{path}: {name} is {printable(kind)} of shape {shape}, no numbers")
     needed = sum(math.prod(shape) * BYTES_OF_A_NUMBER for shape, _ in found.values())
     refuse_beyond_memory(needed, f"{path}: {' and '.join(found)} take")
+    return needed
 
 
 def _list_names(path: Path) -> str:

@@ -23,6 +23,7 @@ class SavedMixin:
 
     classes_: NDArray[Any]
     labels_: NDArray[Any]
+    n_features_in_: int  # where it learned of rows of features
     device: str
     network: nn.Module | None
     _trained: Trained
@@ -86,6 +87,8 @@ class SavedMixin:
                 for name in FITTED:
                     if name in more["fitted"]:
                         setattr(model, name, more["fitted"][name])
+                if len(trained.data["shape"]) == 1:  # rows of features
+                    (model.n_features_in_,) = trained.data["shape"]
             except (LookupError, TypeError, ValueError) as error:
                 raise DataError(f"{path} is damaged: {type(error).__name__}: {error}") from None
             model._trained = trained

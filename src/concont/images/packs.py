@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ VERSION = 1  # of what `decode_image` makes of a file: another one is kept besid
 SUM = 32  # bytes of a SHA-256 sum
 MISSING = "00" * SUM  # stands for the sum of a row without pixels
 PART = ".part.npy"  # what the name of a pack with such rows ends in
+# What a damaged array is found by; the last two where its header is.
+DAMAGE = (OSError, ValueError, TypeError, EOFError, OverflowError, SyntaxError, TokenError)
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ def open_pack(path: Path, form: Form) -> Pack | None:
         with open(path, "rb") as file:
             file.seek(end)
             text = file.read().hex()
-    except (OSError, ValueError, TypeError, EOFError, OverflowError):
+    except DAMAGE:
         return None
     return Pack(pixels, [text[k : k + 2 * SUM] for k in range(0, len(text), 2 * SUM)])
 

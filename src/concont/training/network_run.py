@@ -18,7 +18,7 @@ from concont.data.placement import TrainingSet, place_images, to_images
 from concont.data.problem import Problem
 from concont.data.sources import Inputs, Labels
 from concont.device import choose_device
-from concont.errors import Interrupted, NonFiniteLoss, UsageError
+from concont.errors import DataError, Interrupted, NonFiniteLoss, UsageError
 from concont.nets.network import Moments, Network, build, order_axes
 from concont.ranks import world
 from concont.runs.folder import RunFolder
@@ -158,6 +158,8 @@ class NetworkPredictor:
         classes, moments = tuple(described["classes"]), described["normalisation"]
         shape = order_axes(tuple(described["shape"]))
         scale = torch.tensor(moments["mean"]), torch.tensor(moments["std"])
+        if not len(moments["mean"]) == len(moments["std"]) == shape[0]:
+            raise DataError("its inputs have another shape than what they are normalised by")
         model = copy.deepcopy(model)  # its weights are replaced, and others may be using it
         seed = settings.train.seed
         # What the weights were when training began is of no account: these replace them.
