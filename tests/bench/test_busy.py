@@ -57,7 +57,7 @@ def test_data_may_have_candidate_sets_of_its_own(settings, toy_arrays):
     assert (figures["image_size"], figures["plain_step_ms"]) == (8, None)
 
 
-def test_features_are_no_images(settings):
+def test_a_network_of_images_learns_of_no_features(settings):
     data = from_arrays({"x_train": np.eye(4), "y_train": np.arange(4) % 2})
-    with pytest.raises(UsageError, match="features, no images"):
+    with pytest.raises(UsageError, match="small learns of images"):
         time_on_data(settings, data, calls=1)
