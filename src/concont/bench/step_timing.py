@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from concont.augment.views import draw_uniforms
 from concont.bench.timing import count_flops, time_call_s, time_steady_ms
 from concont.data.order import Order
 from concont.data.placement import TrainingSet
@@ -129,12 +128,9 @@ def _count_compiled_graphs() -> tuple[int, int]:
 
 def time_views_ms(runner: StepRunner, calls: int) -> float:
     """Milliseconds for the views of a batch, rendered as the step does it."""
-    step, run = runner.step, runner.run
-    settings, device = run.settings, run.data.device
+    step, device = runner.step, runner.run.data.device
     _, images = next(runner.batches)
-    uniforms = draw_uniforms(
-        settings.views, settings.network_method.views, len(images), run.state.views
-    )
+    uniforms = step.draw(len(images))
 
     def render() -> None:
         with torch.no_grad():

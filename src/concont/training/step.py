@@ -82,14 +82,11 @@ class Step:
 
     def __call__(self, index: Tensor, images: Tensor, lr: float, epoch: int = 0) -> None:
         """One step on the rows `index` (B,), and this rank's uint8 images or features of them."""
-        state, settings = self.state, self.settings
         self.clock[0].fill_(epoch)
-        names = settings.network_method.views
-        draws = self.renderer.draw(settings.views, names, len(index), state.views)
-        draws = {name: ranks.own_rows(numbers) for name, numbers in draws.items()}
+        draws = {name: ranks.own_rows(drawn) for name, drawn in self.draw(len(index)).items()}
         self.set_rate(lr)
         self.run(index, images, draws)
-        state.step += 1
+        self.state.step += 1
 
     def set_length(self, epochs: int) -> None:
         """How many epochs the run will have, which some methods' schedules ask for."""
@@ -103,6 +100,11 @@ class Step:
                 group["lr"].fill_(own)  # a captured step reads it from there
             else:
                 group["lr"] = own
+
+    def draw(self, rows: int) -> Draws:
+        """The random numbers that the views of so many rows are made by."""
+        names = self.settings.network_method.views
+        return self.renderer.draw(self.settings.views, names, rows, self.state.views)
 
     def render_views(self, images: Tensor, draws: Draws) -> dict[str, Tensor]:
         """The views that the method wants."""
