@@ -74,6 +74,9 @@ def test_a_named_view_in_a_recipe_can_be_changed_in_parts(tmp_path):
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
+        ("views.weak=3", "views.weak is 3: input should be an object"),
+        ("views.weak=null", "views.weak is null: input should be an object"),
+        ("views.strong=[1, 2]", r"views.strong is \[1, 2\]: input should be an object"),
         ("views.weak=dpll", "views.weak is 'dpll'; it must be one of pico, pad4, or settings"),
         ("views.strong=pad4", "views.strong is 'pad4'; it must be one of measured, pico, dpll, dp"),
         ("views.weak.pad=4", "views.weak: pad is 4, which needs a crop of 1 to 1"),

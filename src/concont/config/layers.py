@@ -125,7 +125,8 @@ def _refuse_idle_views(layers: Sequence[Layer], merged: Plain) -> None:
     usual = asdict(Views())
     for path in list_idle(_learns_of_features(merged)):
         said = [n for n, layer in enumerate(layers) if _look_up(layer.content, path) is not None]
-        if not said or _same(_look_up(merged, path), reduce(getitem, path, usual)):
+        value = _look_up(merged, path)
+        if not said or value is None or _same(value, reduce(getitem, path, usual)):
             continue
         then = _merge_all(layers[: said[-1] + 1])
         if "views" in layers[said[-1]].borrowed or path not in list_idle(_learns_of_features(then)):

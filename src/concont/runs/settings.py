@@ -146,11 +146,13 @@ class UnloadedMethod:
 
 
 def forget(plain: Plain, path: tuple[str, ...]) -> None:
-    """Take one value out of nested settings, where it is in them."""
+    """Take one value out of nested settings, where it is in them; what is no section stays."""
     *sections, name = path
+    found: Any = plain
     for section in sections:
-        plain = plain.get(section, {})
-    plain.pop(name, None)
+        found = found.get(section) if isinstance(found, dict) else None
+    if isinstance(found, dict):
+        found.pop(name, None)
 
 
 def _without(section: Plain, usual: Plain) -> Plain:
