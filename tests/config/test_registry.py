@@ -103,6 +103,9 @@ class Odd(Whole): name: str = "../odd"
 class Digest(Whole): digest: int = 1
 @dataclass(frozen=True)
 class Elsewhere(Whole): trainer = "classic"
+@dataclass(frozen=True)
+class Deaf(Whole):
+    def judge(self, probs, candidates, state): ...
 value = 5
 """
 
@@ -117,6 +120,7 @@ value = 5
         ("mine.py:value", "mine.py holds no class value"),
         ("mine.py:Loose", "mine.py:Loose must be a frozen dataclass"),
         ("mine.py:Thawed", "mine.py:Thawed must be a frozen dataclass"),
+        ("mine.py:Deaf", r"mine.py:Deaf: its judge must take \(probs, candidates, state, weights"),
         ("mine.py:Empty", "mine.py:Empty is no method: it has no views, losses; .*MethodDefaults"),
         ("mine.py:Taken", "mine.py:Taken is called pico, as a method of the package"),
         ("mine.py:Odd", "mine.py:Odd is called '../odd'; its name must be a word"),

@@ -235,7 +235,7 @@ def _ask_run(run: Run, probs: Floats, problem: Problem) -> Opinion:
 def _ask_method(
     method: Method, state: State, probs: Tensor, sets: Tensor, weights: Tensor | None
 ) -> Opinion | None:
-    verdict = method.judge(probs, sets, state, *(() if weights is None else (weights,)))
+    verdict = method.judge(probs, sets, state, weights)
     if verdict is None:
         return None
     doubted = method.overruled(sets, state)

@@ -7,6 +7,7 @@ folder or a record names is not, unless the user has named the same.
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import logging
 import re
 import sys
@@ -128,6 +129,11 @@ def _refuse_no_method(kind: type[Any], reference: str) -> None:
         raise UsageError(
             f"{reference} is no method: it has no {', '.join(missing)}; what it does not need "
             "to say itself it has from concont.types.MethodDefaults"
+        )
+    if "weights" not in inspect.signature(getattr(kind, "judge")).parameters:  # noqa: B009
+        raise UsageError(
+            f"{reference}: its judge must take (probs, candidates, state, weights), where weights "
+            "are those of votes, or None"
         )
     if kind.trainer != "network":  # type: ignore[attr-defined]
         raise UsageError(f"{reference}: its trainer must be 'network', not {kind.trainer!r}")  # type: ignore[attr-defined]

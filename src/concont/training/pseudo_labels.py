@@ -25,9 +25,7 @@ def judge_training_rows(
     if method.thresholds(state.method_state) is None:
         return None
     probs = predict_on_ranks(state.nets.modules["online"], data.images)
-    known = (data.candidates, state.method_state)
-    votes = () if data.weights is None else (data.weights,)
-    verdict = method.judge(probs, *known, *votes)
+    verdict = method.judge(probs, data.candidates, state.method_state, data.weights)
     return None if verdict is None else describe_verdict(verdict, data.truth)
 
 
