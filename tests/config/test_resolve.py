@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from concont.config.layers import merge
 from concont.config.recipe_files import recipe_names, row_names
 from concont.config.resolve import check, parse_assignments, read_settings, resolve, write_yaml
 from concont.errors import UsageError
@@ -118,6 +119,13 @@ def test_a_strong_view_by_name_stands_for_all_its_values(tmp_path):
     changed = resolve({}, str(tmp_path / "mine.yaml"), ["views.strong.draws=1"]).views.strong
     assert changed == replace(STRONG_VARIANTS["pico"], draws=1)
     assert resolve({}, "cifar10").views.strong == STRONG_VARIANTS["measured"]
+
+
+def test_how_sets_are_drawn_is_no_part_of_a_run_on_true_labels():
+    config = {"data": {"source": "digits"}, "method": {"name": "supervised"}}
+    drawn = {"ambiguity": 0.3, "noise": 0.1, "labeled": 0.5}
+    noisy = resolve(merge(config, {"data": drawn}))
+    assert noisy.hash() == resolve(config).hash()
 
 
 @pytest.mark.parametrize(

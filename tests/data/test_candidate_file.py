@@ -73,6 +73,12 @@ def test_damaged_or_foreign_files_are_refused(tmp_path, toy_arrays):
         make_problem(from_arrays(toy_arrays), Data(candidates=str(path)))
 
 
+def test_noise_beside_given_sets_is_refused(tmp_path):
+    make_candidate_sets(digits(), ASKED).write(tmp_path / "sets.npz")
+    with pytest.raises(UsageError, match=r"sets\.npz are what they are; leave data\.noise out"):
+        make_problem(digits(), Data(candidates=str(tmp_path / "sets.npz"), noise=0.1))
+
+
 @pytest.mark.slow
 def test_the_command_reads_the_sets_of_a_run_and_trains_on_them(tmp_path, toy_npz):
     """Of one that left rows out: all of the data set's are in the file."""

@@ -198,7 +198,7 @@ def _check(
     }
     if method.fully_supervised:
         everything = replace(sections["data"], labeled=None, ambiguity=None, unlabeled=True)
-        sections["data"] = replace(everything, at_least_two=False, candidates=None)
+        sections["data"] = replace(everything, at_least_two=False, noise=0.0, candidates=None)
     if sections["data"].unlabeled is None:
         wanted = method.wants_unlabeled or sections["data"].unlabeled_images is not None
         sections["data"] = replace(sections["data"], unlabeled=wanted)

@@ -148,6 +148,10 @@ def make_candidate_sets(data: Dataset, settings: Data) -> CandidateSets:
         sets = read_candidate_sets(Path(settings.candidates))
         if sets.data != data.digest or sets.candidates.shape[1] != len(data.classes):
             raise DataError(f"{settings.candidates}: these candidate sets belong to other data")
+        if settings.noise:
+            raise UsageError(
+                f"the sets of {settings.candidates} are what they are; leave data.noise out"
+            )
         return sets
     rows, _ = _split_hold_out(data, settings)
     drawn = _take_or_draw_sets(data, settings)
