@@ -139,8 +139,8 @@ def _make_network(
     n_classes, seed = len(problem.classes), settings.train.seed
     refuse_too_large(settings, shape, problem, own)
     model = settings.model
-    measured = model.of_features and measure_features(problem.images)
-    moments = measured or measure_channels(problem)
+    of_features = model.of_features
+    moments = measure_features(problem.images) if of_features else measure_channels(problem)
     if own is None:
         moments = find_moments(model, shape[0], moments)
     online = build(model, shape, n_classes, moments, seed, own, load_weights=begins)
