@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+import yaml
 from torch import nn
 
 import concont
@@ -54,6 +55,27 @@ def test_a_file_a_recipe_and_evaluation(tmp_path, toy_npz, toy_config):
     assert rerun.evaluate() == figures
     with pytest.raises(UsageError, match="not empty"):
         concont.train(settings, out=tmp_path / "run")
+
+
+def test_settings_may_be_a_file_by_its_path(tmp_path, toy_arrays, toy_config):
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(toy_config))
+    for number, config in enumerate((path, str(path))):
+        run = concont.train(config, data=toy_arrays, out=tmp_path / f"{number}")
+        assert run.settings.train.epochs == toy_config["train"]["epochs"]
+        assert run.settings.train.device == "cpu"
+
+
+def test_the_run_predicts_where_it_was_trained(tmp_path, toy_arrays, toy_config, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    run = concont.train(toy_config, data=toy_arrays, out=tmp_path / "run")
+    assert (toy_config["train"]["device"], run.predictor.device.type) == ("cpu", "cpu")
+
+
+@pytest.mark.parametrize("config", [["digits"], 5, {"digits"}])
+def test_what_holds_no_settings_is_refused(config):
+    with pytest.raises(UsageError, match="config must be a dict of settings or a recipe, not "):
+        concont.train(config)
 
 
 def test_own_arrays_are_never_called_by_a_recipes_name(tmp_path, toy_arrays, toy_config):

@@ -18,6 +18,7 @@ from concont.core.balance import AdaptiveThresholds
 from concont.data.placement import Streamed
 from concont.data.sources import from_arrays
 from concont.errors import ConcontError, Interrupted, NonFiniteLoss
+from concont.global_state import kept_global_state
 from concont.methods.partial import Partial
 from concont.runs.folder import RunFolder
 from concont.training.cuda_speed import Captured
@@ -35,6 +36,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype"),
 ]
 GPU = torch.device("cuda")
+
+
+def test_random_streams_of_the_gpu_are_afterwards_as_they_were():
+    torch.cuda.manual_seed(3)
+    before = torch.cuda.get_rng_state()
+    with kept_global_state():
+        torch.cuda.manual_seed(5)
+    assert torch.equal(torch.cuda.get_rng_state(), before)
 
 
 def job(config, arrays, folder="unused", model=None, **train):

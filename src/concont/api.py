@@ -21,12 +21,13 @@ from concont.run import Run, load
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
 from concont.training.trainers import PreparedRun, reopen_run, trainer_of
+from concont.types import Plain
 
 __all__ = ["Run", "load", "train"]
 
 
 def train(
-    config: Settings | Mapping[str, Any] | str | None = None,
+    config: Settings | Mapping[str, Any] | str | Path | None = None,
     *,
     data: Mapping[str, Any] | None = None,
     model: nn.Module | None = None,
@@ -40,7 +41,7 @@ def train(
 
     Parameters
     ----------
-    config : Settings, mapping or str
+    config : Settings, mapping, str or Path
         Nested plain values such as `{"train": {"epochs": 5}}`, or `{"train.epochs": 5}`, laid over
         the recipe of their data or the one that their key `recipe` names; a recipe's name or path;
         or complete settings.
@@ -86,22 +87,21 @@ def train(
                 return load(folder.path, model=model)
             run = reopen_run(folder, own, model, code)
         _execute(run, progress)
-    return load(run.folder.path, model=model)
+        return load(run.folder.path, device=run.settings.train.device, model=model)
 
 
 def _prepare(
-    config: Settings | Mapping[str, Any] | str,
+    config: Settings | Mapping[str, Any] | str | Path,
     own: sources.Dataset | None,
     model: nn.Module | None,
     out: str | Path | None,
 ) -> tuple[PreparedRun, nn.Module | None]:
     """A new run that is ready to start, and its own network, if it has one."""
-    plain = to_plain(config) if isinstance(config, Mapping) else {}
-    if isinstance(config, str):
-        settings = resolve({}, recipe=config)
-    elif isinstance(config, Settings):
+    plain: Plain = {}
+    if isinstance(config, Settings):
         settings = config
     else:
+        plain = _read_config(config)
         code = get_section(plain, "method").get("name")  # a caller may name code to run
         like = None if own is None else OwnData(len(own.x_train), own.x_train.shape[1:])
         settings = resolve(plain, recipe=plain.pop("recipe", None), code=code, own=like)
@@ -112,6 +112,17 @@ def _prepare(
     if model is None:  # a caller may name the code of a network, too
         settings, model = take_network(settings, get_section(plain, "model").get("own"))
     return trainer_of(settings).prepare(settings, folder, own, model), model
+
+
+def _read_config(config: Mapping[str, Any] | str | Path) -> Plain:
+    """Settings as nested plain values; a text or a path is the recipe's."""
+    if isinstance(config, str | Path):
+        return {"recipe": str(config)}
+    if not isinstance(config, Mapping):
+        kind = type(config).__name__
+        raise UsageError(f"config must be a dict of settings or a recipe, not {kind}")
+    found: Plain = to_plain(config)
+    return found
 
 
 def _find_method_alone(config: Any, out: str | Path | None) -> str | None:

@@ -45,6 +45,7 @@ def _remember() -> Callable[[], None]:
     python, numpy, cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()
     used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     gpus = torch.cuda.get_rng_state_all() if used else None
+    seed = torch.initial_seed()  # what GPUs begin with that nobody has used yet
     strict = torch.are_deterministic_algorithms_enabled()
     warns = torch.is_deterministic_algorithms_warn_only_enabled()
     cudnn: Any = torch.backends.cudnn
@@ -57,6 +58,8 @@ def _remember() -> Callable[[], None]:
         torch.set_rng_state(cpu)
         if gpus is not None:
             torch.cuda.set_rng_state_all(gpus)
+        elif torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            torch.cuda.manual_seed_all(seed)
         torch.use_deterministic_algorithms(strict, warn_only=warns)
         cudnn.benchmark, cudnn.deterministic = fastest, same
         if workspace is None:
