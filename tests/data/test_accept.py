@@ -76,6 +76,21 @@ def test_classes_that_are_numbers_are_no_places():
     assert found.y_train.tolist() == [0, 1, 2, 0, -1, -1]
 
 
+def test_they_are_so_in_every_type_of_whole_numbers():
+    for kind in (np.uint8, np.int32):
+        given = {"x_train": IMAGES, "y_train": np.array([1, 2, 3, 2, 1, 1], kind)}
+        found = from_arrays(accept_arrays({**given, "classes": [1, 2, 3]}))
+        assert found.y_train.tolist() == [0, 1, 2, 1, 0, 0]
+
+
+@pytest.mark.parametrize("labels", [[None] * 6, [np.nan] * 6, [""] * 6])
+def test_labels_may_all_be_unknown(labels):
+    given = {"x_train": IMAGES, "candidates": NAMED_SETS, "y_train": labels}
+    found = from_arrays(accept_arrays(given))
+    assert found.classes == tuple(NAMES)
+    assert (found.y_train == -1).all()
+
+
 def test_features_of_any_numbers():
     rows = np.arange(12).reshape(6, 2)
     for given in (rows, rows.tolist(), torch.from_numpy(rows), rows.astype(object)):

@@ -87,12 +87,18 @@ def _accept_labels(found: dict[str, Any]) -> None:
         found["classes"] = np.unique([each for each in np.concatenate(texts) if each])
     classes = as_array(found["classes"]) if "classes" in found else None
     for name, labels in own.items():
-        if classes is not None and labels.dtype.kind in (classes.dtype.kind, "U"):
+        if classes is not None and _are_alike(labels, classes):
             found[name] = _find_places(labels, classes, name)
         else:
             found[name] = labels
     if classes is not None:
         found["classes"] = np.array([str(each) for each in classes.tolist()])
+
+
+def _are_alike(labels: NDArray[Any], classes: NDArray[Any]) -> bool:
+    """Whether labels are these classes, and not their places: all are names, or all numbers."""
+    kinds = [each.dtype.kind.replace("u", "i") for each in (labels, classes)]
+    return kinds[0] in (kinds[1], "U")
 
 
 def _read_labels(labels: Any, name: str) -> NDArray[Any]:
@@ -101,6 +107,8 @@ def _read_labels(labels: Any, name: str) -> NDArray[Any]:
     if array.dtype.kind not in "UO" and not (array.dtype.kind == "f" and np.isnan(array).any()):
         return array
     targets = read_targets(labels, name)
+    if not len(targets.classes):  # none of them is known
+        return np.full(len(targets.sets), UNKNOWN)
     several = (targets.sets.sum(axis=1) > 1) & ~targets.unlabelled
     if several.any():
         row = int(several.argmax())
