@@ -38,6 +38,8 @@ def test_a_table_may_have_a_header_and_integers_are_numbers(tmp_path):
     path = write(tmp_path, ".csv")
     path.write_text("\ufeffa,b,c\n" + path.read_text())
     assert np.array_equal(read_feature_file(path, 3), ROWS)
+    path.write_text(path.read_text().replace("\ufeffa,b,c", "0,1,2"))  # as pandas numbers columns
+    assert np.array_equal(read_feature_file(path, 3), ROWS)
     np.save(tmp_path / "whole.npy", np.arange(6).reshape(2, 3))
     assert read_feature_file(tmp_path / "whole.npy", 3).tolist() == [[0, 1, 2], [3, 4, 5]]
     np.savez(tmp_path / "train.npz", x_train=ROWS)

@@ -64,9 +64,11 @@ def _read_npz(path: Path) -> tuple[NDArray[Any], str]:
 
 
 def _read_csv(path: Path) -> NDArray[np.float64]:
-    """Numbers with commas between them; a first line that is none is a header."""
+    """Numbers with commas between them; a first line of names, or of 0, 1, 2 ..., is a header."""
     with open(path, encoding="utf-8-sig") as file:
-        header = not _are_numbers(file.readline().split(","))
+        cells = [cell.strip() for cell in file.readline().split(",")]
+    counted = len(cells) > 1 and cells == [str(place) for place in range(len(cells))]
+    header = counted or not _are_numbers(cells)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of an empty file
         return np.loadtxt(
