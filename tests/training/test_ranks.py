@@ -62,6 +62,17 @@ def test_two_ranks_take_the_steps_of_one_process_with_every_method(
         assert find_differences(first[name], alone, 1e-5) == [], name
 
 
+def test_all_begin_with_the_networks_of_rank_0(tmp_path, toy_arrays, toy_config):
+    torch.save((toy_config, toy_arrays), tmp_path / "given")
+    codes = on_ranks(2, ranked_steps.begin_apart, tmp_path / "given", tmp_path / "out")
+    assert codes == [0, 0]
+    first, second = (torch.load(tmp_path / f"out.{rank}") for rank in (0, 1))
+    assert first["key"]["backbone.kept"].any()
+    for name in ("online", "key"):
+        for key, tensor in first[name].items():
+            assert torch.equal(tensor, second[name][key]), key
+
+
 def test_rank_0_alone_writes_and_speaks(tmp_path):
     (first, said, told), (second, *silent) = concont_on_ranks(
         2, *SHORT, "--epochs", "2", "--out", tmp_path / "run", folder=tmp_path
