@@ -51,9 +51,9 @@ def take_steps(config, arrays):
 
 def main(given, out):
     """Each rank writes what it has found, beside the others."""
-    jobs, arrays = torch.load(given, weights_only=False)
+    jobs = torch.load(given, weights_only=False)
     with joined():
-        found = {name: take_steps(job, arrays) for name, job in jobs.items()}
+        found = {name: take_steps(*job) for name, job in jobs.items()}
         torch.save(found, f"{out}.{world.rank()}")
 
 
