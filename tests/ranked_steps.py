@@ -1,6 +1,8 @@
 """What the tests of ranks do on each of them."""
 
+import numpy as np
 import torch
+from torch import nn
 
 from concont.config.resolve import resolve
 from concont.data.sources import from_arrays
@@ -22,9 +24,9 @@ OTHERS = {
 METHODS = {name: small_queue(method) for name, method in {**EVERY, **OTHERS}.items()}
 
 
-def prepare_run(config, arrays):
+def prepare_run(config, arrays, model=None):
     """A run that is never written."""
-    return prepare(resolve(config), RunFolder("unused"), from_arrays(arrays))
+    return prepare(resolve(config), RunFolder("unused"), from_arrays(arrays), model)
 
 
 def take_steps(config, arrays):
@@ -49,10 +51,35 @@ def take_steps(config, arrays):
 
 def main(given, out):
     """Each rank writes what it has found, beside the others."""
-    jobs, arrays = torch.load(given, weights_only=False)
+    jobs = torch.load(given, weights_only=False)
     with joined():
-        found = {name: take_steps(job, arrays) for name, job in jobs.items()}
+        found = {name: take_steps(*job) for name, job in jobs.items()}
         torch.save(found, f"{out}.{world.rank()}")
+
+
+class OwnBody(nn.Module):
+    """A network of a user's own, which begins with other weights on every rank."""
+
+    def __init__(self):
+        super().__init__()
+        draw = np.random.default_rng(world.rank() + 1)
+        self.linear = nn.Linear(64, 12)
+        with torch.no_grad():
+            self.linear.weight.copy_(torch.from_numpy(draw.normal(size=(12, 64))))
+        self.register_buffer("noise", torch.from_numpy(draw.normal(size=12)).float())
+        self.register_buffer("kept", torch.from_numpy(draw.random(12) < 0.5))
+
+    def forward(self, images):
+        return (self.linear(images.flatten(1)) + self.noise) * self.kept
+
+
+def begin_apart(given, out):
+    """Each rank writes the networks that a run of such a network begins with."""
+    config, arrays = torch.load(given, weights_only=False)
+    with joined():
+        run = prepare_run(config, arrays, OwnBody())
+        modules = run.state.nets.modules
+        torch.save({name: m.state_dict() for name, m in modules.items()}, f"{out}.{world.rank()}")
 
 
 def exchange():
@@ -86,8 +113,11 @@ def exchange():
         part = tensors.divide_over_ranks(torch.tensor(1.0 + rank), torch.tensor(2 * rank))
         assert tensors.sum_over_ranks(part).item() / size == (1 + 2 + 3) / (0 + 2 + 4)
         assert tensors.divide_over_ranks(torch.tensor(0.0), torch.tensor(0)).item() == 0
-        shared = torch.full((2,), float(rank))
-        tensors.share([shared])
-        assert shared.tolist() == [0, 0]
+        shared = [torch.full((2, 3), float(rank)).T, torch.tensor(rank > 0), torch.zeros(0)]
+        tensors.share(shared)
+        assert [s.tolist() for s in shared] == [[[0, 0]] * 3, False, []]
+        images = torch.full((2, 1, 3, 3), float(rank)).to(memory_format=torch.channels_last)
+        tensors.share([images])
+        assert not images.any()
         assert world.any_rank(rank == 1, False) == (True, False)
         assert world.slowest(float(rank)) == size - 1

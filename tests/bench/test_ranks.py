@@ -1,4 +1,6 @@
 import math
+import os
+import sys
 
 import pytest
 import torch
@@ -88,23 +90,25 @@ def test_a_calculation_adds_messages_to_what_was_measured():
     for one in found["calculated"].values():
         sent = sum(one["message_ms"].values())
         assert one["step_ms"] == pytest.approx(one["compute_ms"] + sent)
-        assert one["efficiency"] == pytest.approx(one["compute_ms"] / one["step_ms"])
+        alone = 16 / found["calculated"]["more_rows"]["compute_ms"]  # images a millisecond
+        speed = one["rows_of_a_rank"] / one["step_ms"]
+        assert one["efficiency"] == pytest.approx(speed / alone)
         rows = one["rows_of_a_rank"]
         assert one["images_per_s"] == pytest.approx(4 * rows / one["step_ms"] * 1000)
         assert one["message_ms"]["statistics"] > 2 * one["messages"]["n_statistics"]
     assert "same_rows" not in estimate_ranks(resolve(SMALL), 40, 8, 1, 16, link)["calculated"]
 
 
-def test_ranks_are_started_by_torchrun_with_a_share_of_the_cores(monkeypatch):
-    seen = {}
-
-    def run(command, env, check):
-        seen.update(command=command, threads=env["OMP_NUM_THREADS"])
-        return type("Done", (), {"returncode": 3})
-
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "code"), [("--version", 0), ("--bogus", 2), ("kill", 1)])
+def test_ranks_are_started_by_torchrun_and_their_exit_code_is_kept(
+    monkeypatch, tmp_path, words, code
+):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    if words == "kill":  # a concont of whom each rank is killed
+        (tmp_path / "concont.py").write_text("import os\nos.kill(os.getpid(), 9)\n")
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(ranks.subprocess, "run", run)
     monkeypatch.setattr(ranks, "count_cores", lambda: 5)
-    assert ranks.run_on_ranks(2, ["bench", "--scaling"]) == 3
-    assert seen["command"][-4:] == ["-m", "concont", "bench", "--scaling"]
-    assert seen["threads"] == str(math.floor(5 / 2))
+    assert ranks.run_on_ranks(2, [words]) == code
+    assert os.environ.pop("OMP_NUM_THREADS") == str(math.floor(5 / 2))

@@ -15,6 +15,7 @@ from concont.data.placement import (
 from concont.data.problem import make_problem
 from concont.data.sources import from_arrays, read_npz
 from concont.errors import DataError
+from concont.ranks.world import World
 from concont.runs.settings import Data
 
 CPU = torch.device("cpu")
@@ -159,3 +160,15 @@ def test_only_images_are_scaled_and_reordered():
     assert to_floats(images).max() == 1
     assert channels_first(rows) is rows
     assert to_floats(rows) is rows
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_of_two_ranks_each_reads_its_own_rows_alone(problem, monkeypatch, rank):
+    monkeypatch.setattr("concont.ranks.tensors.WORLD", World(size=2, rank=rank))
+    data, plan = TrainingSet.of(problem, CPU, memory_share=0.0), torch.arange(40).view(5, 8)
+    read, fetch = [], data.images._fetch
+    monkeypatch.setattr(data.images, "_fetch", lambda rows: (read.append(rows), fetch(rows))[1])
+    found = list(data.batches(plan))
+    assert torch.equal(torch.cat(read).sort()[0], torch.arange(rank, 40, 2))
+    for batch, images in zip(plan, found, strict=True):
+        assert torch.equal(images, Resident(problem.images, CPU).images[batch[rank::2]])

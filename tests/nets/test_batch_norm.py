@@ -1,9 +1,12 @@
 """On one process; what it does on several is in tests/training/test_ranks.py."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
 
+from concont.errors import UsageError
 from concont.nets.batch_norm import SharedBatchNorm, share_statistics
 from concont.nets.resnet import UncountedBatchNorm
 
@@ -50,3 +53,41 @@ def test_every_batchnorm_of_a_network_is_replaced_and_keeps_its_name():
     on_gpu = nn.Sequential(nn.BatchNorm2d(2))
     share_statistics(on_gpu, torch.device("cuda"))
     assert isinstance(on_gpu[0], nn.SyncBatchNorm)
+
+
+@pytest.mark.parametrize("name", ["mobilenetv3_small_050", "regnety_002"])
+def test_timms_keep_the_activation_that_is_in_them(name):
+    timm = pytest.importorskip("timm")
+    networks = [timm.create_model(name, num_classes=0) for _ in range(2)]
+    networks[1].load_state_dict(networks[0].state_dict())
+    share_statistics(networks[1], torch.device("cpu"))
+    shared = copy.deepcopy(networks[1])  # as the key network is
+    assert list(shared.state_dict()) == list(networks[0].state_dict())
+    images, dropped = torch.randn(4, 3, 32, 32), torch.get_rng_state()
+    for training in (True, False):
+        found = []
+        for network in (networks[0], shared):
+            torch.set_rng_state(dropped)
+            found.append(network.train(training)(images))
+        assert torch.allclose(*found, atol=1e-3, rtol=1e-3)
+    norms = [norm for norm in shared.modules() if isinstance(norm, SharedBatchNorm)]
+    assert any(not isinstance(norm.act, nn.Identity) for norm in norms)
+
+
+def test_one_of_a_kind_of_its_own_is_refused():
+    class Doubling(nn.BatchNorm2d):
+        def forward(self, inputs):
+            return 2 * super().forward(inputs)
+
+    with pytest.raises(UsageError, match="Doubling is a BatchNorm of its own kind"):
+        share_statistics(nn.Sequential(nn.Sequential(Doubling(2))), torch.device("cpu"))
+
+
+def test_without_averages_it_takes_those_of_the_batch():
+    plain = nn.BatchNorm2d(3, track_running_stats=False)
+    shared = nn.Sequential(nn.BatchNorm2d(3, track_running_stats=False))
+    share_statistics(shared, torch.device("cpu"))
+    images = torch.randn(4, 3, 2, 2) + 1
+    for training in (True, False):
+        found, expected = (norm.train(training)(images) for norm in (shared, plain))
+        assert torch.allclose(found, expected, atol=1e-6)

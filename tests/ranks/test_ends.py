@@ -1,13 +1,16 @@
 import json
+import subprocess
+import sys
 
 import pytest
 
 from concont.errors import ConcontError, DataError, Interrupted, UsageError
 from concont.ranks import ends, world
-from concont.ranks.ends import End, describe, explain
+from concont.ranks.ends import End, describe, explain, get_exit_code
 from concont.ranks.world import LostRank, World
 
 CAUSE, STOPPED = End("no such file", 2, True), End("stopped", 1, False)
+LOST = End("RuntimeError: Timed out waiting", 1, False, lost=True)
 
 
 @pytest.mark.parametrize(
@@ -16,7 +19,8 @@ CAUSE, STOPPED = End("no such file", 2, True), End("stopped", 1, False)
         (UsageError("no such file"), CAUSE),
         (DataError("damaged"), End("damaged", 1, True)),
         (Interrupted("stopped"), STOPPED),
-        (LostRank("another rank has ended"), End("another rank has ended", 1, False)),
+        (LostRank("another rank has ended"), End("another rank has ended", 1, False, lost=True)),
+        (KeyboardInterrupt(), End("stopped", 1, False)),
         (RuntimeError("gloo: Connection closed by peer"), False),
         (RuntimeError("NCCL error in: x"), False),
         (RuntimeError("mat1 and mat2\nshapes"), End("RuntimeError: mat1 and mat2", 1, True)),
@@ -35,13 +39,17 @@ def test_an_error_is_told_apart_from_the_loss_of_another_rank(error, expected):
         ({0: STOPPED, 1: CAUSE}, "rank 1: no such file"),
         ({0: STOPPED}, "rank 1 of 2 ended without a word"),
         ({1: STOPPED}, "rank 0 of 2 ended without a word"),
-        ({0: STOPPED, 1: STOPPED}, None),
+        ({0: STOPPED, 1: STOPPED}, "stopped"),
+        ({0: LOST, 1: STOPPED}, "stopped"),
+        ({0: LOST, 1: LOST}, "all 2 ranks live, and waited for each other in vain"),
     ],
 )
 def test_the_reason_is_the_first_cause_or_the_rank_that_is_silent(said, line):
-    found = explain(said, 2)
-    assert (found is None) if line is None else found.line.startswith(line)
-    assert explain({0: STOPPED}, 3).line.startswith("ranks 1, 2 of 3 ended")
+    assert explain(said, 2, begun=True).line.startswith(line)
+    silent = explain({0: STOPPED}, 3, begun=True).line
+    assert silent.startswith("ranks 1, 2 of 3 ended")
+    assert "--resume" in silent
+    assert "--resume" not in explain({0: STOPPED}, 3, begun=False).line
 
 
 class Store:
@@ -70,6 +78,8 @@ class Store:
         (1, RuntimeError("gloo"), {0: STOPPED, 2: CAUSE}, SystemExit, 2),
         (0, Interrupted("stop"), {1: STOPPED, 2: STOPPED}, Interrupted, 1),
         (1, Interrupted("stop"), {0: STOPPED, 2: STOPPED}, SystemExit, 1),
+        (0, RuntimeError("gloo"), {1: STOPPED, 2: STOPPED}, ConcontError, 1),  # no traceback
+        (0, RuntimeError("gloo: Timed out"), {1: LOST, 2: LOST}, ConcontError, 1),
     ],
 )
 def test_one_rank_says_why_and_all_end(monkeypatch, rank, error, others, raised, code):
@@ -78,10 +88,25 @@ def test_one_rank_says_why_and_all_end(monkeypatch, rank, error, others, raised,
     store = Store(others)
     monkeypatch.setattr(ends, "WORLD", World(size=3, rank=rank, store=store))
     monkeypatch.setattr(world, "WORLD", ends.WORLD)
-    with pytest.raises(raised) as caught:
-        ends._end(error)
-    if raised is SystemExit:
-        assert caught.value.code == code
-    elif code is not None:
-        assert caught.value.exit_code == code
+    told = ends._end(error)
+    assert type(told) is raised
+    assert get_exit_code(told) == (1 if code is None else code)
     assert store.check([world.ENDED, f"end/{rank}"])
+
+
+def test_a_rank_with_a_gpu_that_fails_does_not_wait_for_the_others_at_its_exit():
+    script = """
+import atexit, sys
+from concont.ranks import ends, world
+from concont.errors import UsageError
+atexit.register(lambda: print("took down what waits for other ranks"))
+world.connect, world.WORLD.on_gpu = lambda: None, True
+try:
+    with ends.joined():
+        raise UsageError("no such file")
+except UsageError as error:
+    print(error)
+    sys.exit(error.exit_code)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "no such file\n"), done.stderr

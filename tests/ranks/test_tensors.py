@@ -1,7 +1,10 @@
+import re
+
 import pytest
 import torch
 
 import ranked_steps
+from concont.errors import UsageError
 from concont.ranks import tensors
 from concont.types import StepOut
 from processes import on_ranks
@@ -21,7 +24,7 @@ def test_one_process_is_given_back_what_it_gave():
     assert tensors.gather_with_gradient(rows) is rows
     assert tensors.sum_over_ranks(rows) is rows
     out = StepOut(rows.sum())
-    assert tensors.combine(out) is out
+    assert tensors.combine(out, 4) is out
     assert tensors.replicate(len, []) is len
     tensors.share([rows])
 
@@ -30,3 +33,12 @@ def test_one_process_is_given_back_what_it_gave():
 def test_a_sum_is_divided_by_its_count(count, expected):
     found = tensors.divide_over_ranks(torch.tensor(6.0), torch.tensor(count))
     assert found.item() == expected
+
+
+@pytest.mark.parametrize("kept", [torch.zeros(()), torch.zeros(4), torch.zeros(2, 3)])
+def test_what_has_no_row_for_each_of_the_batch_is_refused(monkeypatch, kept):
+    monkeypatch.setattr(tensors.WORLD, "size", 2)
+    out = StepOut(torch.zeros(()), to_commit={"whole": torch.zeros(3, 2), "mean": kept})
+    shape = re.escape(str(tuple(kept.shape)))
+    with pytest.raises(UsageError, match=f"as mean has shape {shape}: .* here 3"):
+        tensors.combine(out, 3)

@@ -130,3 +130,32 @@ def test_an_environment_without_an_address_is_refused(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(UsageError, match="MASTER_ADDR, MASTER_PORT not set: start ranks by torchr"):
         world.connect()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("RANK", "2", "RANK is 2, of 2 ranks that begin with 0"),
+        ("RANK", "x", "RANK is x, and not a number"),
+        ("WORLD_SIZE", "-2", "WORLD_SIZE is -2, and not a number"),
+        ("LOCAL_RANK", "", "LOCAL_RANK is , and not a number"),
+    ],
+)
+def test_an_environment_that_makes_no_sense_is_refused(monkeypatch, name, value, line):
+    given = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+    for key, usual in {**given, name: value}.items():
+        monkeypatch.setenv(key, value if key == name else usual)
+    monkeypatch.setattr(world, "WORLD", World())
+    with pytest.raises(UsageError, match=line):
+        world.connect()
+
+
+def test_ranks_with_gpus_meet_before_they_wait_for_these(ranks, monkeypatch):
+    met = []
+    monkeypatch.setattr(world, "_largest", met.append)
+    ranks()
+    world.wait_for_all()
+    assert met == []
+    world.WORLD.on_gpu = True
+    world.wait_for_all()
+    assert met == [[0.0]]

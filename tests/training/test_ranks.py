@@ -28,10 +28,28 @@ SHORT = (
 
 
 @pytest.fixture
-def jobs(toy_config):
-    """Settings by name: every method that has a network."""
+def jobs(toy_arrays, toy_config):
+    """Settings and data by name: every method that has a network, and every kind of data."""
     toy_config["data"]["unlabeled"] = True
-    return {name: {**toy_config, "method": m} for name, m in ranked_steps.METHODS.items()}
+    found = {
+        name: ({**toy_config, "method": method}, toy_arrays)
+        for name, method in ranked_steps.METHODS.items()
+    }
+    config = found["concont"][0]
+    votes = (
+        np.random.RandomState(0).randint(0, 4, (40, 2)) + np.eye(2, dtype=int)[np.arange(40) % 2]
+    )
+    votes[30:] = 1
+    own = {"candidates": votes > 0, "candidate_weights": votes.astype(float)}
+    voted = {name: array for name, array in toy_arrays.items() if name != "y_train"}
+    found["votes"] = ({**config, "data": {}}, {**voted, **own})
+    rows = {name: toy_arrays[name].reshape(-1, 64) / 255 for name in ("x_train", "x_test")}
+    network = {**toy_config["model"], "name": "mlp"}
+    of_features = {k: v for k, v in config.items() if k != "views"}
+    found["features"] = ({**of_features, "model": network}, {**toy_arrays, **rows})
+    streamed = {**toy_config["train"], "memory_share": 0.0}
+    found["streamed"] = ({**config, "train": streamed}, toy_arrays)
+    return found
 
 
 def find_differences(found, expected, tolerance):
@@ -42,12 +60,11 @@ def find_differences(found, expected, tolerance):
     return [name for name, one, two in pairs if not torch.allclose(one, two, **near)]
 
 
-def test_two_ranks_take_the_steps_of_one_process_with_every_method(
-    tmp_path, toy_arrays, toy_config, jobs
-):
+def test_two_ranks_take_the_steps_of_one_process_with_every_method(tmp_path, toy_config, jobs):
+    config, arrays = jobs["concont"]
     own = {**toy_config["train"], "sync_batchnorm": False}
-    jobs["own-batchnorm"] = {**jobs["concont"], "train": own}
-    torch.save((jobs, toy_arrays), tmp_path / "jobs")
+    jobs["own-batchnorm"] = ({**config, "train": own}, arrays)
+    torch.save(jobs, tmp_path / "jobs")
     codes = on_ranks(2, ranked_steps.main, tmp_path / "jobs", tmp_path / "out")
     assert codes == [0, 0]
     first, second = (torch.load(tmp_path / f"out.{rank}") for rank in (0, 1))
@@ -57,9 +74,20 @@ def test_two_ranks_take_the_steps_of_one_process_with_every_method(
     assert "online.classifier.weight" in apart  # another training, the same on both ranks
     assert all("running_" in name for name in find_differences(one, two, 0.0))
     for name, job in jobs.items():
-        alone = ranked_steps.take_steps(job, toy_arrays)
+        alone = ranked_steps.take_steps(*job)
         assert find_differences(first[name], second[name], 0.0) == [], name
         assert find_differences(first[name], alone, 1e-5) == [], name
+
+
+def test_all_begin_with_the_networks_of_rank_0(tmp_path, toy_arrays, toy_config):
+    torch.save((toy_config, toy_arrays), tmp_path / "given")
+    codes = on_ranks(2, ranked_steps.begin_apart, tmp_path / "given", tmp_path / "out")
+    assert codes == [0, 0]
+    first, second = (torch.load(tmp_path / f"out.{rank}") for rank in (0, 1))
+    assert first["key"]["backbone.kept"].any()
+    for name in ("online", "key"):
+        for key, tensor in first[name].items():
+            assert torch.equal(tensor, second[name][key]), key
 
 
 def test_rank_0_alone_writes_and_speaks(tmp_path):

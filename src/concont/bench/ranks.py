@@ -1,9 +1,8 @@
 """What a step on several ranks would take: measured here on one, with messages by calculation."""
 
+import logging
 import math
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -18,6 +17,7 @@ from concont.bench.timing import time_steady_ms
 from concont.cores import count_cores
 from concont.data.sources import Dataset
 from concont.device import choose_device
+from concont.errors import Interrupted
 from concont.runs.settings import Settings
 from concont.training.cuda_speed import Captured
 from concont.training.recorder import describe_environment
@@ -108,20 +108,25 @@ def estimate_ranks(
     """A step on one rank, measured, and what it would take on so many, calculated.
 
     `more_rows`: each rank has a whole batch; `same_rows`: its part of one, if that is two rows.
+    Efficiency: images a second of each rank, by those of one alone with the whole batch.
     """
     data, batch = make_random_dataset(rows, size), min(settings.train.batch_size, rows)
     each = {"more_rows": batch, "same_rows": batch // ranks}
+    calculated = {
+        name: _estimate(settings, data, own, calls, ranks, link)
+        for name, own in each.items()
+        if own >= 2
+    }
+    alone = batch / calculated["more_rows"]["compute_ms"] * 1000
+    for found in calculated.values():
+        found["efficiency"] = found["images_per_s"] / ranks / alone
     return {
         "ranks": ranks,
         "link": asdict(link),
         "method": settings.method.name,
         "network": settings.model.name,
         "image_size": size,
-        "calculated": {
-            name: _estimate(settings, data, own, calls, ranks, link)
-            for name, own in each.items()
-            if own >= 2
-        },
+        "calculated": calculated,
         "environment": describe_environment(choose_device(settings.train.device)),
     }
 
@@ -144,13 +149,23 @@ def _estimate(
         "message_ms": parts,
         "step_ms": total,
         "images_per_s": own * ranks / total * 1000,
-        "efficiency": ms / total,
     }
 
 
 def run_on_ranks(ranks: int, words: Sequence[str]) -> int:
-    """The command in so many processes on this machine, by torchrun; its exit code."""
-    environment = {"OMP_NUM_THREADS": str(max(1, count_cores() // ranks)), **os.environ}
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-    command = [sys.executable, *launch, "-m", "concont", *words]
-    return subprocess.run(command, env=environment, check=False).returncode
+    """The command in so many processes on this machine, by torchrun; the exit code of its ranks."""
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.run import parse_args, run
+
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, count_cores() // ranks)))
+    launch = ["--standalone", "--nproc-per-node", str(ranks), "-m", "concont", *words]
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # rank 0 says why
+    try:
+        run(parse_args(launch))  # type: ignore[no-untyped-call]
+    except ChildFailedError as error:
+        _, failure = error.get_first_failure()
+        return max(1, int(failure.exitcode))  # below 0 where a signal ended it
+    except SignalException as error:
+        raise Interrupted("stopped") from error
+    return 0

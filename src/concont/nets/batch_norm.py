@@ -1,13 +1,18 @@
 """BatchNorm whose statistics are those of the whole batch, when several ranks have a part each."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from concont.errors import UsageError
+from concont.nets.resnet import UncountedBatchNorm
 from concont.ranks.tensors import sum_over_ranks
+
+KNOWN = (_BatchNorm, nn.SyncBatchNorm, UncountedBatchNorm)  # with nothing of their own in a pass
 
 
 class SharedBatchNorm(_BatchNorm):
@@ -17,7 +22,8 @@ class SharedBatchNorm(_BatchNorm):
         """As BatchNorm's on the rows of all ranks together."""
         running = self.running_mean, self.running_var
         if not self.training:
-            return F.batch_norm(inputs, *running, self.weight, self.bias, False, 0.0, self.eps)
+            measured = running[0] is None  # without averages it takes this batch's
+            return F.batch_norm(inputs, *running, self.weight, self.bias, measured, 0.0, self.eps)
         rest = [dim for dim in range(inputs.ndim) if dim != 1]
         shape = [1, -1, *[1] * (inputs.ndim - 2)]
         own = inputs.numel() // inputs.shape[1]
@@ -51,14 +57,37 @@ class SharedBatchNorm(_BatchNorm):
 
 def share_statistics(network: nn.Module, device: torch.device) -> None:
     """Let every BatchNorm in a network take its statistics from the rows of all ranks."""
-    convert: Callable[[nn.Module], nn.Module] = nn.SyncBatchNorm.convert_sync_batchnorm
     for name, child in network.named_children():
-        if not isinstance(child, _BatchNorm):
-            share_statistics(child, device)
-        elif device.type == "cuda":
-            setattr(network, name, convert(child))
+        if isinstance(child, _BatchNorm):
+            setattr(network, name, _share(child, device))
         else:
-            setattr(network, name, _copy(child))
+            share_statistics(child, device)
+
+
+def _share(norm: _BatchNorm, device: torch.device) -> nn.Module:
+    convert: Callable[[nn.Module], nn.Module] = nn.SyncBatchNorm.convert_sync_batchnorm
+    shared = convert(norm) if device.type == "cuda" else _copy(norm)
+    if _activates(norm):
+        shared.drop, shared.act = norm.drop, norm.act
+        shared.register_forward_hook(_drop_and_activate)
+    elif not any(type(norm).forward is kind.forward for kind in KNOWN):
+        raise UsageError(
+            f"{type(norm).__name__} is a BatchNorm of its own kind, whose statistics the ranks "
+            "cannot share: --set train.sync_batchnorm=false"
+        )
+    return shared
+
+
+def _activates(norm: nn.Module) -> bool:
+    """Whether it is timm's, with the activation inside, which PyTorch's conversion leaves out."""
+    kinds = [f"{kind.__module__}:{kind.__name__}" for kind in type(norm).__mro__]
+    return "timm.layers.norm_act:BatchNormAct2d" in kinds
+
+
+def _drop_and_activate(norm: nn.Module, inputs: Any, normalised: Tensor) -> Tensor:
+    """As timm's do after they have normalised."""
+    result: Tensor = norm.get_submodule("act")(norm.get_submodule("drop")(normalised))
+    return result
 
 
 def _copy(norm: _BatchNorm) -> SharedBatchNorm:

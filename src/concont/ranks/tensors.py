@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from concont.errors import UsageError
 from concont.ranks.world import WORLD
 from concont.types import StepOut
 
@@ -129,10 +130,16 @@ def replicate(
     return call
 
 
-def combine(own: StepOut) -> StepOut:
-    """What the ranks make of their rows as what one process makes of the whole batch."""
+def combine(own: StepOut, n_rows: int) -> StepOut:
+    """What the ranks make of their rows, so many each, as what one makes of the whole batch."""
     if WORLD.size == 1:
         return own
+    for name, tensor in own.to_commit.items():
+        if tensor.shape[:1] != (n_rows,):
+            raise UsageError(
+                f"what the method gives to commit as {name} has shape {tuple(tensor.shape)}: on "
+                f"several ranks it must have a row for each of the batch, here {n_rows}"
+            )
     totals = [own.total.detach(), *own.terms.values()]  # each a mean over rows
     pairs = [number for pair in own.metrics.values() for number in pair]
     numbers = torch.stack([n.double() for n in (*totals, *pairs)])
@@ -150,6 +157,11 @@ def combine(own: StepOut) -> StepOut:
 
 def share(tensors: Iterable[Tensor]) -> None:
     """Give every rank what rank 0 has, in place."""
-    if WORLD.size > 1:
-        for tensor in tensors:
-            dist.broadcast(tensor, 0)
+    if WORLD.size == 1:
+        return
+    for tensor in (t.detach() for t in tensors if t.numel()):
+        # As bytes, which every backend knows, bool and all.
+        copy = tensor.clone(memory_format=torch.contiguous_format)
+        content = copy.reshape(-1).view(torch.uint8)
+        dist.broadcast(content, 0)
+        tensor.copy_(content.view(tensor.dtype).view(tensor.shape))

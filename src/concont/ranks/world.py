@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from concont.errors import ConcontError, UsageError
+from concont.errors import ConcontError, UsageError, printable
 
 if TYPE_CHECKING:
     import torch
 
 START = 60.0  # seconds that ranks wait for each other's processes
+LONGER = 60.0  # seconds that a GPU waits longer for another than its process does, which can say so
 PAUSE = 0.05  # seconds between two looks at the store
 RESTARTS = "TORCHELASTIC_RESTART_COUNT"
 ENDED = "ended"  # the key that whoever ends before its time sets
@@ -33,6 +34,8 @@ class World:
     timeout: float = START  # seconds that ranks wait for one another
     store: Any = None  # torch.distributed.Store: small texts that every rank reads; None: alone
     formed: bool = False  # tensors can be exchanged
+    on_gpu: bool = False  # and lie there
+    talk: Any = None  # the group for numbers in main memory; None: the one for all
     meetings: int = 0  # so far: each has keys of its own in the store
 
 
@@ -80,8 +83,10 @@ def connect() -> None:
     missing = [name for name in wanted if name not in os.environ]
     if missing:
         raise UsageError(f"{', '.join(missing)} not set: start ranks by torchrun")
-    WORLD.rank, WORLD.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    WORLD.local = int(os.environ.get("LOCAL_RANK", "0"))
+    WORLD.rank, WORLD.size = _read_number("RANK"), _read_number("WORLD_SIZE")
+    WORLD.local = _read_number("LOCAL_RANK") if "LOCAL_RANK" in os.environ else 0
+    if WORLD.rank >= WORLD.size:
+        raise UsageError(f"RANK is {WORLD.rank}, of {WORLD.size} ranks that begin with 0")
     where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     try:
         store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=START)))
@@ -93,6 +98,13 @@ def connect() -> None:
         raise UsageError(f"the ranks do not meet at {where} within {START:.0f} s") from None
     # Torchrun's store may outlive the processes that it starts anew.
     WORLD.store = PrefixStore(f"start {os.environ.get(RESTARTS, '0')}", store)
+
+
+def _read_number(name: str) -> int:
+    value = os.environ[name]
+    if not value.isdecimal():
+        raise UsageError(f"{name} is {printable(value)}, and not a number: start ranks by torchrun")
+    return int(value)
 
 
 def form(device: "torch.device", timeout: float) -> None:
@@ -110,22 +122,30 @@ def form(device: "torch.device", timeout: float) -> None:
             raise UsageError(f"a rank needs a GPU of its own: --nproc-per-node {there} at most")
         torch.cuda.set_device(WORLD.local)
     meet("formed")  # a rank that has ended by now would be waited for in vain
+    WORLD.on_gpu = device.type == "cuda"
     dist.init_process_group(
-        "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
+        "cpu:gloo,cuda:nccl" if WORLD.on_gpu else "gloo",
         store=PrefixStore("tensors", WORLD.store),
         rank=WORLD.rank,
         world_size=WORLD.size,
-        timeout=timedelta(seconds=timeout),
+        timeout=timedelta(seconds=timeout + LONGER * WORLD.on_gpu),
     )
+    if WORLD.on_gpu:
+        WORLD.talk = dist.new_group(backend="gloo", timeout=timedelta(seconds=timeout))
     WORLD.formed = True
 
 
-def leave() -> None:
-    """Be alone again."""
+def close() -> None:
+    """Take down what all ranks have formed together, which none of them has lost."""
     if WORLD.formed:
         import torch.distributed as dist
 
         dist.destroy_process_group()
+        WORLD.formed = False
+
+
+def leave() -> None:
+    """Be alone again."""
     WORLD.__dict__.update(World().__dict__)
 
 
@@ -188,6 +208,15 @@ def any_rank(*flags: bool) -> tuple[bool, ...]:
     return tuple(value > 0 for value in _largest(map(float, flags)))
 
 
+def wait_for_all() -> None:
+    """Every rank has come here, so that its GPU will do what the others' GPUs wait for.
+
+    To be asked for before a GPU is waited for: a process that waits there cannot tell who is lost.
+    """
+    if WORLD.on_gpu:
+        _largest([0.0])
+
+
 def slowest(seconds: float) -> float:
     """The longest of a time that every rank has measured."""
     return seconds if WORLD.size == 1 else _largest([seconds])[0]
@@ -198,6 +227,6 @@ def _largest(values: Any) -> list[float]:
     import torch.distributed as dist
 
     found = torch.tensor(list(values), dtype=torch.float64)
-    dist.all_reduce(found, dist.ReduceOp.MAX)
+    dist.all_reduce(found, dist.ReduceOp.MAX, group=WORLD.talk)
     largest: list[float] = found.tolist()
     return largest

@@ -55,6 +55,7 @@ def predict_on_ranks(network: nn.Module, images: AnyImages) -> Tensor:
     owner = torch.arange(rows, device=own.device) // at_once % ranks
     probs = own.new_zeros(rows, own.shape[1])
     probs[owner == world.rank()] = own
+    world.wait_for_all()
     return sum_over_ranks(probs)
 
 

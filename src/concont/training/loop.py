@@ -10,6 +10,7 @@ from torch import Tensor
 
 from concont.data.order import Order
 from concont.data.placement import TrainingSet
+from concont.ranks import world
 from concont.runs.settings import Optimizer, Settings
 from concont.training.evaluate import TestSet, accuracy, measure_on_sets
 from concont.training.state import TrainState
@@ -76,6 +77,7 @@ def fit(
 
         epoch_end = position == order.steps - 1
         if device.type == "cpu" or epoch_end or phase == "first_step":
+            world.wait_for_all()
             state.meter.check()  # waits for the device, so not at every step of a GPU
         now = time.perf_counter()
         state.seconds, clock = state.seconds + now - clock, now

@@ -72,6 +72,7 @@ def announce(run: NetworkRun, minutes: float | None = None) -> tuple[NetworkRun,
 
     minutes: fit the schedule to that time, in place of the epochs that were set.
     """
+    ranks.agree({"--minutes": minutes})  # which is no setting
     with full_memory_in_words(run.settings, run.state, run.data, run.order):
         run, pace = measure_pace(run)
     if minutes is not None:
@@ -183,5 +184,6 @@ def _time_evaluation(run: NetworkRun) -> float:
 
 
 def _wait_for(device: torch.device) -> None:
+    ranks.wait_for_all()
     if device.type == "cuda":
         torch.cuda.synchronize(device)

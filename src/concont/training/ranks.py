@@ -9,6 +9,7 @@ from concont.data.own_data import Report, holds_image_files, load_data
 from concont.data.sources import Dataset
 from concont.errors import UsageError
 from concont.ranks import world
+from concont.ranks.tensors import share
 from concont.rng import derive
 from concont.runs.settings import Data
 
@@ -34,7 +35,10 @@ def refuse_uneven_ranks(order: Order) -> None:
 
 
 def agree_on_run(run: "NetworkRun") -> None:
-    """Refuse ranks that would train something else; let each draw noise of its own."""
+    """Refuse ranks that would train something else; all begin with rank 0's networks.
+
+    Each draws noise of its own.
+    """
     settings, problem, step = run.settings, run.problem, run.state.step
     world.agree(
         {
@@ -45,5 +49,7 @@ def agree_on_run(run: "NetworkRun") -> None:
             "torch": torch.__version__,
         }
     )
+    networks = run.state.nets.modules.values()  # a user's code may draw other weights each time
+    share(tensor for network in networks for tensor in network.state_dict().values())
     if not world.leads():  # rank 0 goes on as one process would
         torch.manual_seed(derive(settings.train.seed, "torch", world.rank(), step))

@@ -154,13 +154,14 @@ class Step:
         state, method = self.state, self.settings.network_method
         if self.guard is not None:
             self.guard.remember()
-        out = self.compute_losses(choose_own_rows(whole))
+        own = choose_own_rows(whole)
+        out = self.compute_losses(own)
         state.optimizer.zero_grad()  # there are gradients only if capturing the last step failed
         backward: Callable[[], None] = out.total.backward
         if self.backward_compiles:
             backward, self.backward_compiles = without_warnings(backward), False
         backward()
-        out = ranks.combine(out)
+        out = ranks.combine(out, len(own.index))
         if self.guard is not None and not self.guard.allows(out, whole.index):
             state.optimizer.zero_grad()
             return None
