@@ -149,7 +149,10 @@ def forget(plain: Plain, path: tuple[str, ...]) -> None:
     """Take one value out of nested settings, where it is in them."""
     *sections, name = path
     for section in sections:
-        plain = plain.get(section, {})
+        inner = plain.get(section)
+        if not isinstance(inner, dict):  # nothing, or what is refused later
+            return
+        plain = inner
     plain.pop(name, None)
 
 
