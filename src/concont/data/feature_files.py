@@ -1,5 +1,6 @@
 """Rows of features in a file, to be labelled: numbers as text, or an array."""
 
+import logging
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from concont.data.mat import load_matlab
 from concont.data.sources import check_inputs
 from concont.errors import DataError, UsageError, printable
 
+log = logging.getLogger("concont")
 FEATURE_FILES = (".npy", ".npz", ".mat", ".csv")
 IN_NPZ = ("x_test", "x_train")  # the first of them that there is
 
@@ -64,9 +66,14 @@ def _read_npz(path: Path) -> tuple[NDArray[Any], str]:
 
 
 def _read_csv(path: Path) -> NDArray[np.float64]:
-    """Numbers with commas between them; a first line that is none is a header."""
+    """Numbers with commas between them; a first line without any number is a header."""
     with open(path, encoding="utf-8-sig") as file:
-        header = not _are_numbers(file.readline().split(","))
+        first = file.readline().split(",")
+    header = not any(map(_is_number, first))
+    numbered = [cell.strip() for cell in first] == list(map(str, range(len(first))))
+    if numbered and len(first) > 1:
+        where = printable(path)
+        log.warning("%s: its first line, 0, 1, ..., is read as a row, not as names", where)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of an empty file
         return np.loadtxt(
@@ -74,9 +81,9 @@ def _read_csv(path: Path) -> NDArray[np.float64]:
         )
 
 
-def _are_numbers(cells: list[str]) -> bool:
+def _is_number(cell: str) -> bool:
     try:
-        list(map(float, cells))
+        float(cell)
     except ValueError:
         return False
     return True
