@@ -130,3 +130,24 @@ def test_an_environment_without_an_address_is_refused(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(UsageError, match="MASTER_ADDR, MASTER_PORT not set: start ranks by torchr"):
         world.connect()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("RANK", "x", "RANK is 'x', no number: start ranks by torchrun"),
+        ("RANK", "-1", "RANK is '-1', no number"),
+        ("RANK", "2", "RANK is 2; of WORLD_SIZE 2 it must be 0 to 1"),
+        ("RANK", "9" * 5000, "RANK is '9"),
+        ("LOCAL_RANK", "\x1b[31m", r"LOCAL_RANK is '\\x1b\[31m', no number"),
+        ("WORLD_SIZE", "", "WORLD_SIZE is '', no number"),
+    ],
+)
+def test_ranks_that_are_no_numbers_are_refused_at_once(monkeypatch, name, value, said):
+    """Else they would end in a traceback, or wait for minutes for ranks that do not exist."""
+    given = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    for each, text in {**given, name: value}.items():
+        monkeypatch.setenv(each, text)
+    with pytest.raises(UsageError, match=said):
+        world.connect()
+    assert World() == world.WORLD

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from concont.errors import ConcontError, UsageError
+from concont.errors import ConcontError, UsageError, printable
 
 if TYPE_CHECKING:
     import torch
@@ -80,8 +80,10 @@ def connect() -> None:
     missing = [name for name in wanted if name not in os.environ]
     if missing:
         raise UsageError(f"{', '.join(missing)} not set: start ranks by torchrun")
-    WORLD.rank, WORLD.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    WORLD.local = int(os.environ.get("LOCAL_RANK", "0"))
+    rank, size = _read_number("RANK"), _read_number("WORLD_SIZE")
+    if rank >= size:
+        raise UsageError(f"RANK is {rank}; of WORLD_SIZE {size} it must be 0 to {size - 1}")
+    WORLD.rank, WORLD.size, WORLD.local = rank, size, _read_number("LOCAL_RANK", "0")
     where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     try:
         store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=START)))
@@ -93,6 +95,14 @@ def connect() -> None:
         raise UsageError(f"the ranks do not meet at {where} within {START:.0f} s") from None
     # Torchrun's store may outlive the processes that it starts anew.
     WORLD.store = PrefixStore(f"start {os.environ.get(RESTARTS, '0')}", store)
+
+
+def _read_number(name: str, usual: str = "") -> int:
+    """A count in the environment; a launcher writes it right, a person may not."""
+    text = os.environ.get(name, usual)
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise UsageError(f"{name} is '{printable(text)}', no number: start ranks by torchrun")
+    return int(text)
 
 
 def form(device: "torch.device", timeout: float) -> None:

@@ -24,6 +24,7 @@ from concont.types import (
     Seed,
     Share,
     Side,
+    Timeout,
     find_unused,
     setting,
 )
@@ -111,7 +112,7 @@ class Train:
     deterministic: bool = False  # refuse operations that are not
     skip_nonfinite: Count = 0  # steps in a row left out for gradients that are not finite; slower
     sync_batchnorm: bool = True  # of several ranks: statistics of the whole batch, not of a part
-    rank_timeout: Positive = 600.0  # seconds that one rank waits for another
+    rank_timeout: Timeout = 600.0  # seconds that one rank waits for another
 
 
 @dataclass(frozen=True)
