@@ -3,9 +3,9 @@
 import json
 import re
 import sqlite3
-from contextlib import closing
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
