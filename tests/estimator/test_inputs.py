@@ -37,5 +37,5 @@ def test_only_what_the_user_gave_becomes_a_value_error():
 @pytest.mark.parametrize("size", [0, -3, "8", 2.5])
 def test_a_size_of_images_that_is_none_is_refused(tmp_path, size):
     Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
-    with pytest.raises(UsageError, match="image_size is .* it must be pixels, or None"):
+    with pytest.raises(UsageError, match="image_size is .* it must be a number of pixels"):
         read_to_fit(PartialLabelClassifier(), [tmp_path / "a.png"], size)

@@ -99,7 +99,7 @@ def encode_targets(y: Any, classes: NDArray[Any], name: str = "y") -> Targets:
 def _read_matrix(y: Any, name: str) -> Targets | None:
     """A matrix of 0 and 1 with two columns or more; None where y is a column."""
     if hasattr(y, "toarray"):
-        _refuse_too_many(*y.shape[:1], math.prod(y.shape[1:]), name)
+        _refuse_too_many(y.shape[0], math.prod(y.shape[1:]), name)
         y = y.toarray()
     if isinstance(y, list | tuple) and any(isinstance(row, str) for row in y):
         return None  # an array of texts takes as much for each as for the longest
