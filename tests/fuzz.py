@@ -7,6 +7,7 @@ folders that the reader was given, a process or a connection started.
 """
 
 import argparse
+import copy
 import json
 import math
 import os
@@ -112,14 +113,14 @@ def spoil_values(tree, draw):
             path = draw.choice(list(inner) if isinstance(inner, dict) else range(len(inner)))
             inner = inner[path]
         if path is None:
-            return draw.choice(ODD)
+            return copy.deepcopy(draw.choice(ODD))
         kind = draw.randrange(6)
         if kind == 0:
             del holder[path]
         elif kind == 1 and isinstance(holder, dict):
             holder[draw.choice(("", "x", f"{path}x", "\x1b", "a.b"))] = inner
         else:
-            holder[path] = draw.choice(ODD)
+            holder[path] = copy.deepcopy(draw.choice(ODD))  # as later changes may lie within it
     return tree
 
 

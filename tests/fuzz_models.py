@@ -20,6 +20,7 @@ from concont.data.sources import from_arrays
 from concont.deploy.export import export_run
 from concont.deploy.onnx_model import load_onnx
 from concont.deploy.uploads import Limits, read_uploads
+from concont.estimator.trained import KEY, seal
 from concont.runs.folder import RunFolder
 from concont.training.prepare import prepare
 from exports import TEXTS, tiny_onnx
@@ -162,12 +163,11 @@ class Classifier(Reader):
             return super().write_spoilt(folder, draw, spoil, spoil_values)
         length = int.from_bytes(self.content[:8], "little")
         header = json.loads(self.content[8 : 8 + length])
-        said = header["__metadata__"]
-        for name, text in said.items():
-            try:
-                said[name] = json.dumps(spoil_values(json.loads(text), draw))
-            except ValueError:
-                said[name] = draw.choice(SENTENCES)
+        said = json.loads(header["__metadata__"][KEY].partition(" ")[2])
+        text = draw.choice(SENTENCES)
+        if draw.random() < 0.9:
+            text = json.dumps(spoil_values(said, draw))
+        header["__metadata__"][KEY] = seal(text, load(self.content))
         start = json.dumps(header).encode()
         path = folder / self.name
         path.write_bytes(len(start).to_bytes(8, "little") + start + self.content[8 + length :])

@@ -1,6 +1,8 @@
 """A small share of `make fuzz`, and that it finds what it is there to find."""
 
+import copy
 import os
+import random
 import re
 import signal
 import subprocess
@@ -98,3 +100,10 @@ def test_a_case_is_the_same_every_time():
     first, again, other = (fuzz.Case(1, "npz", k).draw for k in (3, 3, 4))
     assert fuzz.spoil(content, first) == fuzz.spoil(content, again)
     assert fuzz.spoil(content, other) != fuzz.spoil(content, fuzz.Case(1, "npz", 3).draw)
+
+
+def test_what_is_put_into_a_case_is_not_what_later_ones_are_given():
+    before, stream = copy.deepcopy(fuzz.ODD), random.Random(1)
+    for _ in range(2000):
+        fuzz.spoil_values({"a": [1, {"b": 2}], "c": 3}, stream)
+    assert repr(before) == repr(fuzz.ODD)

@@ -1,4 +1,5 @@
 import logging
+import os
 from dataclasses import replace
 
 import pytest
@@ -108,3 +109,9 @@ def test_a_method_without_a_network_takes_none(code):
     settings = resolve({"data": {"source": "digits"}, "method": {"name": "sspl"}})
     with pytest.raises(UsageError, match="sspl trains no network; leave --model out"):
         take_network(settings, f"{code}:make")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "net.py")
+    with pytest.raises(UsageError, match=r"net\.py: not a plain file"):
+        load_network(f"{tmp_path}/net.py:make")

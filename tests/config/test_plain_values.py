@@ -31,3 +31,14 @@ def test_names_with_dots_are_nested():
     assert to_plain(given) == {"train": {"epochs": 3, "seed": 1}, "method": {"trust": 0.5}}
     with pytest.raises(UsageError, match="settings have names; 3 is none"):
         to_plain({3: 4})
+
+
+def test_settings_that_hold_themselves_or_are_no_names_are_refused():
+    own, inner = {}, []
+    own["train"] = own
+    inner.append(inner)
+    for deep in (own, {"views": inner}, {"a." * 5000 + "b": 1}):
+        with pytest.raises(UsageError, match="settings are nested more than 20 deep"):
+            to_plain(deep)
+    with pytest.raises(UsageError, match="settings are names with values, not list"):
+        to_plain([("train", 1)])

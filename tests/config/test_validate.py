@@ -2,6 +2,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pytest
+import yaml
 
 from concont.config.resolve import check, resolve
 from concont.config.validate import RETIRED, check_section, drop_retired, get_section, suggest
@@ -74,3 +75,17 @@ def test_a_section_holds_settings_and_a_name_is_suggested():
 def test_a_size_that_no_machine_holds_is_refused(setting):
     with pytest.raises(UsageError, match=f"{setting} is 10000000000: input should be less than"):
         resolve({}, assignments=["data.source=digits", "model.name=small", f"{setting}={10**10}"])
+
+
+@pytest.mark.parametrize("weak", [5, [1], "x" * 9, None])
+@pytest.mark.parametrize("model", ["mlp", "small"])
+def test_views_that_are_no_settings_are_refused_by_name(weak, model, tmp_path):
+    """Also where some of them would be left out, as they have no effect with this network."""
+    stored = {"model": {"name": model}, "views": {"weak": weak}}
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(stored))
+    for read in (
+        lambda: check(stored),
+        lambda: resolve({"data": {"source": "digits"}}, str(tmp_path / "recipe.yaml")),
+    ):
+        with pytest.raises(UsageError, match=r"views\.weak"):
+            read()

@@ -57,6 +57,9 @@ def test_a_table_may_have_a_header_and_integers_are_numbers(tmp_path):
         ("empty.csv", b"", DataError, "damaged, or no matrix"),
         ("words.csv", b"a,b,c\nx,y,z\n", DataError, "damaged, or no matrix"),
         ("uneven.csv", b"1,2,3\n1,2\n", DataError, "damaged, or no matrix"),
+        # A damaged row is no header: without it the numbers of all others would be wrong.
+        ("gap.csv", b"1,,3\n4,5,6\n", DataError, "at row 0, column 2"),
+        ("word.csv", b"1,2,x\n4,5,6\n", DataError, "at row 0, column 3"),
     ],
 )
 def test_what_is_no_file_of_features_is_refused(tmp_path, name, content, error, said):
@@ -74,3 +77,14 @@ def test_nothing_is_unpickled_and_other_arrays_are_refused(tmp_path):
     for name in ("objects.npy", "images.npy", "other.npz", "other.mat"):
         with pytest.raises(ConcontError):
             read_feature_file(tmp_path / name, 3)
+
+
+def test_a_header_of_numbers_is_told_to_be_read_as_a_row(tmp_path, caplog):
+    """As pandas writes it for columns without names."""
+    (tmp_path / "rows.csv").write_text("0,1,2\n4,5,6\n")
+    assert len(read_feature_file(tmp_path / "rows.csv", 3)) == 2
+    assert "its first line, 0, 1, ..., is read as a row, not as names" in caplog.text
+    caplog.clear()
+    (tmp_path / "rows.csv").write_text("0,1,3\n4,5,6\n")
+    assert len(read_feature_file(tmp_path / "rows.csv", 3)) == 2
+    assert not caplog.text

@@ -1,3 +1,4 @@
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -5,6 +6,7 @@ import pytest
 import torch
 from scipy import sparse
 
+from concont import memory
 from concont.data.targets import as_sets, encode_targets, read_targets
 
 NAN = float("nan")
@@ -132,3 +134,37 @@ def test_what_only_looks_like_a_frame_is_none():
     odd = SimpleNamespace(columns=["a"], __len__=lambda: 1)
     with pytest.raises(ValueError, match="0 axes"):
         read_targets(odd)
+
+
+MANY = 40_000
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.arange(MANY),
+        [str(k) for k in range(MANY)],
+        [{k} for k in range(MANY)],
+        ["|".join(map(str, range(MANY))), *["1"] * (MANY - 1)],
+        sparse.csr_matrix((60, 10**9), dtype=bool),
+    ],
+    ids=["numbers", "texts", "sets", "one row", "sparse"],
+)
+def test_more_classes_than_memory_holds_are_refused_before_it_is_taken(y, monkeypatch):
+    monkeypatch.setattr(memory, "count_memory", lambda: 10**9)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="y: candidate sets of .* are these numbers of class"):
+            read_targets(y)
+        assert tracemalloc.get_traced_memory()[1] < 10**8
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_long_text_takes_no_more_for_the_other_rows():
+    y = ["|".join(map(str, range(500))), *["1"] * 5000]
+    tracemalloc.start()
+    assert read_targets(y).sets.sum() == 500 + 5000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * 10**7

@@ -1,13 +1,15 @@
 import json
 import pickle
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from sklearn.base import clone
 from torch import nn
 
 from concont import PartialLabelClassifier
-from concont.estimator.trained import KEY
+from concont.estimator.trained import KEY, seal
 
 ROWS = np.random.RandomState(0).randn(30, 4) + 6 * np.eye(3, 4)[np.arange(30) % 3]
 SETS = [["b"], ["a", "b"], None, ["c"], ["c"]] * 6
@@ -85,8 +87,10 @@ def test_an_own_network_is_given_again(tmp_path):
 
 
 def change(path, tensors=lambda t: t, text=lambda c: json.dumps(c)):
-    content = json.loads(read_metadata(path)[KEY])
-    save_file(tensors(load_file(path)), path, {KEY: text(content)})
+    """As somebody would who knows how the file is sealed."""
+    said = json.loads(read_metadata(path)[KEY].partition(" ")[2])
+    changed = tensors(load_file(path))
+    save_file(changed, path, {KEY: seal(text(said), changed)})
 
 
 def read_metadata(path):
@@ -143,8 +147,61 @@ SPOILT = {
     "is run only if you name it": lambda p: change(
         p, text=put_in("planted.py:make", "settings", "model", "own")
     ),
+    "names other classes": lambda p: change(p, text=put_in(["c", "b", "a"], "more", "classes")),
+    "other classes than it": lambda p: change(p, text=put_in([["a"]] * 3, "more", "classes")),
     "no such file": lambda p: p.unlink(),
 }
+
+
+def flip_a_bit(path, place):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("part", range(1, 20))
+def test_a_flipped_bit_is_found(path, part):
+    flip_a_bit(path, path.stat().st_size * part // 20)
+    with pytest.raises(ValueError, match="is damaged|was not written"):
+        PartialLabelClassifier.load(path)
+
+
+def test_classes_that_changed_places_are_found(path):
+    content = path.read_bytes()
+    names = json.dumps(json.dumps(["a", "b", "c"])).strip('"').encode()
+    assert content.count(names) == 2
+    path.write_bytes(content.replace(names, names.replace(b"a", b"_").replace(b"c", b"a")))
+    with pytest.raises(ValueError, match="does not fit its checksum"):
+        PartialLabelClassifier.load(path)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"method": "{file}:make"},
+        {"settings": {"method.name": "{file}:make"}},
+        {"settings": {"method": {"name": "{file}:make"}, "train.epochs": 1}},
+        {"settings": {"model.own": "{file}:make"}},
+        {"settings": {"model": {"own": "{file}:make"}}},
+    ],
+)
+def test_code_that_a_file_names_is_never_run(path, tmp_path, params):
+    """Neither when it is loaded, nor when what was loaded, or a clone of it, is fitted anew."""
+    mark, file = tmp_path / "mark", tmp_path / "planted.py"
+    file.write_text(
+        f"import os, torch\nos.mkdir({str(mark)!r})\ndef make(): return torch.nn.Flatten()\n"
+    )
+    named = json.loads(json.dumps(params).replace("{file}", str(file)))
+    change(path, text=lambda c: put_in({**c["more"]["params"], **named}, "more", "params")(c))
+    again = PartialLabelClassifier.load(path, device="cpu")
+    again.predict(ROWS)
+    for each in (again, clone(again)):
+        with suppress(ValueError):
+            each.fit(ROWS, SETS)
+    assert not mark.exists()
+    with suppress(ValueError):  # by the user's own word it is
+        again.set_params(method=f"{file}:make").fit(ROWS, SETS)
+    assert mark.exists()
 
 
 @pytest.mark.parametrize("message", SPOILT)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from concont.errors import DataError
-from concont.estimator.trained import Trained, read_trained
+from concont.estimator.trained import KEY, Trained, read_trained, seal
 
 DATA = {
     **{"classes": ["a", "b"], "shape": [4], "normalisation": None, "digest": "x", "n_train": 2},
@@ -31,7 +31,8 @@ def test_a_tensor_of_another_kind_is_refused(tmp_path):
     from safetensors import safe_open
 
     with safe_open(tmp_path / "file", framework="numpy") as file:
-        metadata = file.metadata()
-    save_file({"odd": np.zeros(2)}, tmp_path / "file", metadata)
+        text = file.metadata()[KEY].partition(" ")[2]
+    odd = {"odd": np.zeros(2)}
+    save_file(odd, tmp_path / "file", {KEY: seal(text, odd)})
     with pytest.raises(DataError, match="it holds odd"):
         read_trained(tmp_path / "file")

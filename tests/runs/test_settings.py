@@ -3,6 +3,8 @@ from dataclasses import replace
 
 import pytest
 
+from concont.config.resolve import resolve
+from concont.errors import UsageError
 from concont.methods.concont import ConCont
 from concont.methods.partial import Partial
 from concont.runs.model_settings import Model
@@ -160,3 +162,9 @@ def test_the_views_of_images_and_of_features_are_told_apart_by_the_hash():
     assert len({features.hash(), change(features, noise=0.5), change(features, masked=0.5)}) == 3
     assert replace(features, views=replace(features.views, flip=False)).hash() == features.hash()
     assert replace(features, model=Model("mlp", depth=3)).hash() != features.hash()
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 1e7, 1e15, float("inf"), float("nan")])
+def test_no_rank_waits_longer_than_a_clock_can_count(seconds):
+    with pytest.raises(UsageError, match="train.rank_timeout"):
+        resolve({"data": {"source": "digits"}, "train": {"rank_timeout": seconds}})

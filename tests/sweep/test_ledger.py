@@ -5,6 +5,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -96,17 +97,64 @@ def test_a_row_of_an_earlier_version_under_such_a_hash_blocks_none(tmp_path, mad
     assert len(Ledger(ledger.path).records()) == 2
 
 
-@pytest.mark.parametrize("text", ["[" * 10**5, "{", "\x00", b"\xff"])
-def test_a_damaged_row_is_named(text, tmp_path, made_up):
-    ledger = Ledger(tmp_path / "ledger.sqlite")
+def damage(ledger, change):
+    """Let the record of the first row be what `change` makes of its text."""
+    with closing(sqlite3.connect(ledger.path)) as table:
+        table.executescript("DROP TRIGGER no_update")
+        row, text = table.execute("SELECT settings_hash, record FROM results").fetchone()
+        words = "UPDATE results SET record = ? WHERE settings_hash = ?"
+        table.execute(words, [change(text), row])
+        table.commit()
+
+
+def drop(name):
+    def change(text):
+        content = json.loads(text)
+        del content[name]
+        return json.dumps(content)
+
+    return change
+
+
+DAMAGES = {
+    "deep": lambda text: "[" * 10**5,
+    "a letter": lambda text: "{",
+    "a control character": lambda text: "\x00",
+    "no text": lambda text: b"\xff",
+    "a list": lambda text: "[]",
+    "a flipped name": lambda text: text.replace("settings", "semtings"),
+    "a word for a number": lambda text: json.dumps(json.loads(text) | {"accuracy_last": "[/x]"}),
+    "a word for settings": lambda text: json.dumps(json.loads(text) | {"settings": "x"}),
+    **{f"no {name}": drop(name) for name in ("settings", "curve", "environment", "accuracy_last")},
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_damaged_row_is_named_with_its_cure_which_works(kind, tmp_path, made_up):
+    ledger, other = Ledger(tmp_path / "ledger.sqlite"), made_up(PART[1])
     ledger.add([made_up(PART[0])])
-    table = sqlite3.connect(ledger.path)
-    table.executescript("DROP TRIGGER no_update")
-    table.execute("UPDATE results SET record = ?", [text])
-    table.commit()
-    table.close()
-    with pytest.raises(DataError, match="a row of the ledger is damaged"):
-        ledger.records()
+    (key,) = ledger.keys()
+    damage(ledger, DAMAGES[kind])
+    ledger = Ledger(ledger.path)
+    for ask in (ledger.records, ledger.keys, lambda: ledger.add([other])):
+        with pytest.raises(DataError, match=r"a row of .*ledger\.sqlite holds no record") as caught:
+            ask()
+        assert f"concont results forget {key} --folder {tmp_path}" in str(caught.value)
+        assert "\n" not in str(caught.value)
+    assert ledger.forget(key, "damaged") is None
+    assert ledger.add([other]) == 1
+    assert ledger.records() == [other]
+
+
+def test_of_two_damaged_rows_each_can_be_taken_out(tmp_path, made_up):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.add([made_up(PART[0]), made_up(PART[1])])
+    keys = ledger.keys()
+    with closing(sqlite3.connect(ledger.path)) as table:
+        table.executescript("DROP TRIGGER no_update; UPDATE results SET record = '{'")
+    for key in keys:
+        assert Ledger(ledger.path).forget(key) is None
+    assert Ledger(ledger.path).records() == []
 
 
 def test_a_number_that_no_row_holds_is_refused(tmp_path, made_up):

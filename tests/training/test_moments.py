@@ -30,3 +30,9 @@ def test_a_feature_that_does_not_vary_counts_for_nothing():
     normalised = (torch.from_numpy(rows.astype(np.float32)) - mean) / std
     assert normalised[:, 1:].abs().max() < 1e-20
     assert normalised[:, 0].std() == pytest.approx(1, rel=0.05)
+
+
+def test_numbers_beyond_float32_are_no_warning():
+    """They are refused in words where the rows are placed; a warning is an error here."""
+    rows = np.random.RandomState(0).randn(20, 2) * [1e300, 1]
+    assert moments.measure_features(rows)[1][1] == pytest.approx(rows[:, 1].std(), rel=1e-5)

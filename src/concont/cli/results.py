@@ -134,8 +134,11 @@ def forget(
     sweep = SweepFolder(folder)
     for key in runs:
         record = Ledger(sweep.ledger).forget(key, why)
-        found = percent(record["accuracy_last"])
-        tell(f"forgotten: {key}, {record['recipe']}, seed {record['seed']}, {found}")
+        what = "a damaged row"
+        if record is not None:
+            found = percent(record["accuracy_last"])
+            what = f"{record['recipe']}, seed {record['seed']}, {found}"
+        tell(f"forgotten: {key}, {what}")
         if sweep.holds_result(key):
             tell(f"{sweep.result(key)} still holds it, and the next sweep takes it up again")
 

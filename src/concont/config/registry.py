@@ -79,6 +79,8 @@ def load_code(reference: str, what: str, how: str) -> tuple[Any, MethodSource]:
 
 
 def _read_code(path: Path) -> bytes:
+    if path.exists() and not path.is_file():  # to read a pipe may never end
+        raise UsageError(f"{path}: not a plain file")
     try:
         return path.read_bytes()
     except OSError as error:

@@ -1,5 +1,6 @@
 """Rows of features in a file, to be labelled: numbers as text, or an array."""
 
+import logging
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from concont.data.mat import load_matlab
 from concont.data.sources import check_inputs
 from concont.errors import DataError, UsageError, printable
 
+log = logging.getLogger("concont")
 FEATURE_FILES = (".npy", ".npz", ".mat", ".csv")
 IN_NPZ = ("x_test", "x_train")  # the first of them that there is
 
@@ -64,11 +66,14 @@ def _read_npz(path: Path) -> tuple[NDArray[Any], str]:
 
 
 def _read_csv(path: Path) -> NDArray[np.float64]:
-    """Numbers with commas between them; a first line of names, or of 0, 1, 2 ..., is a header."""
+    """Numbers with commas between them; a first line without any, or of 0, 1, 2 ..., is a header."""
     with open(path, encoding="utf-8-sig") as file:
-        cells = [cell.strip() for cell in file.readline().split(",")]
-    counted = len(cells) > 1 and cells == [str(place) for place in range(len(cells))]
-    header = counted or not _are_numbers(cells)
+        first = [cell.strip() for cell in file.readline().split(",")]
+    counted = len(first) > 1 and first == list(map(str, range(len(first))))
+    if counted:
+        where = printable(path)
+        log.warning("%s: its first line, 0, 1, ..., is read as names of columns", where)
+    header = counted or not any(map(_is_number, first))
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of an empty file
         return np.loadtxt(
@@ -76,9 +81,9 @@ def _read_csv(path: Path) -> NDArray[np.float64]:
         )
 
 
-def _are_numbers(cells: list[str]) -> bool:
+def _is_number(cell: str) -> bool:
     try:
-        list(map(float, cells))
+        float(cell)
     except ValueError:
         return False
     return True

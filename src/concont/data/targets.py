@@ -1,11 +1,15 @@
 """What people hold of each row's label, in every form that they have it in, as candidate sets."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from concont.data.classes import refuse_too_many
+from concont.errors import DataError
 
 Sets = NDArray[np.bool_]  # (N, C); all True = unlabelled
 BETWEEN = "|"  # the names of a set that is written as text
@@ -35,11 +39,12 @@ def read_targets(y: Any, name: str = "y") -> Targets:
     column = _to_column(y, name)
     if column.dtype.kind in "iub":
         classes, index = np.unique(column, return_inverse=True)
-        labels = np.eye(len(classes), dtype=bool)[index]
+        labels = _make_empty(len(column), len(classes), name)
+        labels[np.arange(len(column)), index] = True
         return Targets(classes, labels, np.zeros(len(labels), dtype=bool))
     rows = _split_rows(column, name)
     classes = _sort_names({each for row in rows if row for each in row}, name)
-    sets, missing = _fill(rows, classes), np.array([row is None for row in rows], dtype=bool)
+    sets, missing = _fill(rows, classes, name), np.array([row is None for row in rows], dtype=bool)
     if len(classes) > 1:
         missing |= sets.all(axis=1)
     return Targets(classes, sets, missing)
@@ -94,7 +99,10 @@ def encode_targets(y: Any, classes: NDArray[Any], name: str = "y") -> Targets:
 def _read_matrix(y: Any, name: str) -> Targets | None:
     """A matrix of 0 and 1 with two columns or more; None where y is a column."""
     if hasattr(y, "toarray"):
+        _refuse_too_many(y.shape[0], math.prod(y.shape[1:]), name)
         y = y.toarray()
+    if isinstance(y, list | tuple) and any(isinstance(row, str) for row in y):
+        return None  # an array of texts takes as much for each as for the longest
     columns = list(y.columns) if _is_frame(y) else None
     if columns is None and _holds_lists(y):
         y = _stack_zeros_and_ones(y)
@@ -235,12 +243,25 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _fill(rows: Sequence[tuple[Any, ...] | None], classes: NDArray[Any]) -> Sets:
+def _fill(rows: Sequence[tuple[Any, ...] | None], classes: NDArray[Any], name: str) -> Sets:
     place = {each: k for k, each in enumerate(classes.tolist())}
-    sets = np.zeros((len(rows), len(classes)), dtype=bool)
+    sets = _make_empty(len(rows), len(classes), name)
     for number, row in enumerate(rows):
         if row is None:
             sets[number] = True
         else:
             sets[number, [place[each] for each in row]] = True
     return sets
+
+
+def _make_empty(rows: int, classes: int, name: str) -> Sets:
+    _refuse_too_many(rows, classes, name)
+    return np.zeros((rows, classes), dtype=bool)
+
+
+def _refuse_too_many(rows: int, classes: int, name: str) -> None:
+    """As where each row has a number or a text of its own, which are no classes."""
+    try:
+        refuse_too_many(rows, classes, name)
+    except DataError as error:
+        raise ValueError(str(error)) from None

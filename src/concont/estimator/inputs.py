@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,10 @@ def read_to_fit(estimator: BaseEstimator, X: Any, image_size: int | None) -> NDA
     """
     if holds_paths(X):
         paths = [str(path) for path in X]
+        if image_size is not None and not (isinstance(image_size, Integral) and image_size > 0):
+            raise UsageError(
+                f"image_size is {image_size!r}; it must be a number of pixels, or None"
+            )
         side = image_size or choose_side(paths)
         return load_images(paths, (side, side), CHANNELS, FIT).pixels
     return _read_array(estimator, X, fits=True)

@@ -1,5 +1,6 @@
 """What a fitted classifier keeps: to pickle, and to save as one file and load again."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -8,14 +9,33 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from concont.config.plain_values import to_plain
+from concont.config.registry import is_reference
+from concont.config.validate import get_section
 from concont.errors import DataError, UsageError
 from concont.estimator.inputs import as_value_errors
 from concont.estimator.trained import Trained, read_trained
 from concont.runs.output import refuse_output
+from concont.runs.settings import code_name
 from concont.training.predictor import Predictor
 
 SAVED = ("method", "recipe", "epochs", "settings", "image_size", "validation", "random_state")
 FITTED = ("n_features_in_", "history_", "validation_")
+
+
+def forget_code(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The same without names of code: what `fit` runs is for the user to choose, not for a file."""
+    found = dict(params)
+    if is_reference(found["method"]):
+        found["method"] = code_name(found["method"]).rpartition(":")[2]
+    if found["settings"] is None:
+        return found
+    settings = to_plain(found["settings"])
+    for section, name in (("method", "name"), ("model", "own")):
+        if is_reference(get_section(settings, section).get(name)):
+            del settings[section][name]
+            found["settings"] = settings
+    return found
 
 
 class SavedMixin:
@@ -68,6 +88,7 @@ class SavedMixin:
             Where to predict.
         network : nn.Module, optional
             The own network that it was trained with, if any; a copy gets the file's weights.
+            Code of your own that the file names is never run: to `fit` anew, set `method` again.
 
         Returns
         -------
@@ -77,9 +98,11 @@ class SavedMixin:
         with as_value_errors():
             trained, more, arrays = read_trained(Path(path))
             try:
-                known = {name: more["params"][name] for name in SAVED}
+                known = forget_code({name: more["params"][name] for name in SAVED})
                 model = cls(**known, device=device, network=network)  # type: ignore[call-arg]
                 model.classes_ = np.array(more["classes"])
+                if list(map(str, more["classes"])) != trained.data["classes"]:
+                    raise ValueError("it names other classes than it learned")
                 model.labels_ = model.classes_[arrays["labels"]]
                 if "feature_names" in more:
                     named = np.array(more["feature_names"], dtype=object)

@@ -1,5 +1,6 @@
 """What a training has learned, as plain values: in memory, pickled, or in a single file."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from concont.config.resolve import check
+from concont.data.sources import digest
 from concont.errors import DataError, UsageError, printable
 from concont.runs.contents import check_data
 from concont.runs.folder import write_whole
@@ -41,13 +43,12 @@ class Trained:
         """One file of safetensors; more: what else JSON is to hold, and further arrays."""
         from safetensors.numpy import save
 
-        text = json.dumps(
-            {"settings": self.settings, "data": self.data, "more": dict(more)}, default=_to_json
-        )
         tensors = {f"weights.{name}": each for name, each in self.weights.items()}
         tensors |= {f"more.{name}": each for name, each in arrays.items()}
         whole = {name: np.asarray(each, order="C") for name, each in tensors.items()}
-        write_whole(path, lambda place: _write_bytes(place, save(whole, {KEY: text})))
+        said = {"settings": self.settings, "data": self.data, "more": dict(more)}
+        content = save(whole, {KEY: seal(json.dumps(said, default=_to_json), whole)})
+        write_whole(path, lambda place: _write_bytes(place, content))
 
 
 def read_trained(path: Path) -> tuple[Trained, dict[str, Any], dict[str, NDArray[Any]]]:
@@ -62,7 +63,7 @@ def read_trained(path: Path) -> tuple[Trained, dict[str, Any], dict[str, NDArray
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise _describe_damage(path, error) from None
-    content = _read_metadata(path, metadata)
+    content = _read_metadata(path, metadata, tensors)
     parts: dict[str, dict[str, NDArray[Any]]] = {"weights": {}, "more": {}}
     for name, tensor in tensors.items():
         kind, _, rest = name.partition(".")
@@ -75,11 +76,21 @@ def read_trained(path: Path) -> tuple[Trained, dict[str, Any], dict[str, NDArray
     return trained, content["more"], parts["more"]
 
 
-def _read_metadata(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
+def seal(text: str, tensors: Mapping[str, NDArray[Any]]) -> str:
+    """JSON behind the checksum of the whole file: else a flipped bit would go without a word."""
+    return f"{hashlib.sha256(f'{text} {digest(tensors)}'.encode()).hexdigest()} {text}"
+
+
+def _read_metadata(
+    path: Path, metadata: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]
+) -> dict[str, Any]:
     if KEY not in metadata:
         raise DataError(f"{printable(path)} was not written by `save` of a concont classifier")
+    text = metadata[KEY].partition(" ")[2]
+    if metadata[KEY] != seal(text, tensors):
+        raise _describe_damage(path, "it does not fit its checksum")
     try:
-        content = json.loads(metadata[KEY])
+        content = json.loads(text)
         for name, kind in KINDS.items():
             if not isinstance(content[name], kind):
                 raise ValueError(f"{name} is no {kind.__name__}")

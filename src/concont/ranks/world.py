@@ -83,10 +83,10 @@ def connect() -> None:
     missing = [name for name in wanted if name not in os.environ]
     if missing:
         raise UsageError(f"{', '.join(missing)} not set: start ranks by torchrun")
-    WORLD.rank, WORLD.size = _read_number("RANK"), _read_number("WORLD_SIZE")
-    WORLD.local = _read_number("LOCAL_RANK") if "LOCAL_RANK" in os.environ else 0
-    if WORLD.rank >= WORLD.size:
-        raise UsageError(f"RANK is {WORLD.rank}, of {WORLD.size} ranks that begin with 0")
+    rank, size = _read_number("RANK"), _read_number("WORLD_SIZE")
+    if rank >= size:
+        raise UsageError(f"RANK is {rank}; of WORLD_SIZE {size} it must be 0 to {size - 1}")
+    WORLD.rank, WORLD.size, WORLD.local = rank, size, _read_number("LOCAL_RANK", "0")
     where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     try:
         store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=START)))
@@ -100,11 +100,12 @@ def connect() -> None:
     WORLD.store = PrefixStore(f"start {os.environ.get(RESTARTS, '0')}", store)
 
 
-def _read_number(name: str) -> int:
-    value = os.environ[name]
-    if not value.isdecimal():
-        raise UsageError(f"{name} is {printable(value)}, and not a number: start ranks by torchrun")
-    return int(value)
+def _read_number(name: str, usual: str = "") -> int:
+    """A count in the environment; a launcher writes it right, a person may not."""
+    text = os.environ.get(name, usual)
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise UsageError(f"{name} is '{printable(text)}', no number: start ranks by torchrun")
+    return int(text)
 
 
 def form(device: "torch.device", timeout: float) -> None:

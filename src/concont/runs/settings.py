@@ -24,6 +24,7 @@ from concont.types import (
     Seed,
     Share,
     Side,
+    Timeout,
     find_unused,
     setting,
 )
@@ -111,7 +112,7 @@ class Train:
     deterministic: bool = False  # refuse operations that are not
     skip_nonfinite: Count = 0  # steps in a row left out for gradients that are not finite; slower
     sync_batchnorm: bool = True  # of several ranks: statistics of the whole batch, not of a part
-    rank_timeout: Positive = 600.0  # seconds that one rank waits for another
+    rank_timeout: Timeout = 600.0  # seconds that one rank waits for another
 
 
 @dataclass(frozen=True)
@@ -148,11 +149,12 @@ class UnloadedMethod:
 def forget(plain: Plain, path: tuple[str, ...]) -> None:
     """Take one value out of nested settings, where it is in them; what is no section stays."""
     *sections, name = path
-    found: Any = plain
     for section in sections:
-        found = found.get(section) if isinstance(found, dict) else None
-    if isinstance(found, dict):
-        found.pop(name, None)
+        inner = plain.get(section)
+        if not isinstance(inner, dict):  # nothing, or what is refused later
+            return
+        plain = inner
+    plain.pop(name, None)
 
 
 def _without(section: Plain, usual: Plain) -> Plain:

@@ -14,7 +14,7 @@ from typing import Any
 
 from concont.errors import DataError, UsageError, printable
 from concont.runs.json_text import parse_json
-from concont.sweep.record import Record, key_of
+from concont.sweep.record import Record, RecordSchema, key_of
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS results (
@@ -76,24 +76,38 @@ class Ledger:
             table.executemany(f"INSERT INTO results VALUES ({marks})", rows)
             return len(rows)
 
-    def forget(self, key: str, why: str = "") -> Record:
-        """Move the run of this hash to those that are forgotten; returns its record."""
-        if key not in self.keys():
+    def forget(self, key: str, why: str = "") -> Record | None:
+        """Move the run of this hash to those that are forgotten; returns its record.
+
+        A damaged row goes by the hash that it was added under; its record is None.
+        """
+        if self._is_empty():
             raise UsageError(f"no run {printable(key)} in {printable(self.path)}")
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with self._open() as table:
             table.execute("BEGIN IMMEDIATE")
-            self._read_keys(table)
-            row = next(row for row, own in self._keys.items() if own == key)
-            (record,) = _select(table, "settings_hash = ?", [row])
+            row, record = self._find_row(table, key)
             table.execute(
                 "INSERT INTO forgotten SELECT settings_hash, ?, ?, record FROM results "
                 "WHERE settings_hash = ?",
                 (now, why, row),
             )
             table.execute("DELETE FROM results WHERE settings_hash = ?", [row])
-        del self._keys[row]
+        self._keys.pop(row, None)
         return record
+
+    def _find_row(self, table: sqlite3.Connection, key: str) -> tuple[str, Record | None]:
+        """What the run of this hash was added under, and its record, whatever else is damaged."""
+        for row, text in _select(table, "1", []):
+            try:
+                record = self._parse(row, text)
+            except DataError:
+                if row == key:
+                    return row, None
+            else:
+                if key_of(record) == key:
+                    return row, record
+        raise UsageError(f"no run {printable(key)} in {printable(self.path)}")
 
     def records(self, **wanted: Any) -> list[Record]:
         """All that have these values, in the order in which they came."""
@@ -105,7 +119,7 @@ class Ledger:
         given = {name: value for name, value in wanted.items() if value is not None}
         where = " AND ".join(["1", *(f"{name} = ?" for name in given)])
         with self._open(write=False) as table:
-            return _select(table, where, list(given.values()))
+            return [self._parse(*found) for found in _select(table, where, list(given.values()))]
 
     def keys(self) -> set[str]:
         """The hashes that this version gives the settings of all."""
@@ -118,9 +132,21 @@ class Ledger:
         stored = [row[0] for row in table.execute("SELECT settings_hash FROM results")]
         for row in stored:
             if row not in self._keys:
-                (record,) = _select(table, "settings_hash = ?", [row])
-                self._keys[row] = key_of(record)
+                (found,) = _select(table, "settings_hash = ?", [row])
+                self._keys[row] = key_of(self._parse(*found))
         return {self._keys[row] for row in stored}
+
+    def _parse(self, row: str, text: bytes) -> Record:
+        """The record of a row; what has become none is named with its cure."""
+        try:
+            record: Record = parse_json(text, "it")
+            RecordSchema.from_dict(record)
+        except DataError as error:
+            raise DataError(
+                f"a row of {printable(self.path)} holds no record of a run ({error}); take it out: "
+                f"concont results forget {printable(row)} --folder {printable(self.path.parent)}"
+            ) from None
+        return record
 
     def _name_row(self, key: str) -> str:
         """What a new row is added under: its hash, unless an unreadable record took that name."""
@@ -146,10 +172,13 @@ class Ledger:
             raise DataError(f"{self.path} is no ledger, or cannot be used: {error}") from None
 
 
-def _select(table: sqlite3.Connection, where: str, values: Sequence[Any]) -> list[Record]:
-    """In the order in which they came."""
-    found = table.execute(f"SELECT record FROM results WHERE {where} ORDER BY rowid", values)
-    return [parse_json(text, "a row of the ledger") for (text,) in found]
+def _select(
+    table: sqlite3.Connection, where: str, values: Sequence[Any]
+) -> list[tuple[str, bytes]]:
+    """What rows were added under and their records, in the order in which they came."""
+    words = f"SELECT settings_hash, CAST(record AS BLOB) FROM results WHERE {where} ORDER BY rowid"
+    found: list[tuple[str, bytes]] = table.execute(words, values).fetchall()
+    return found
 
 
 def _make_row(key: str, record: Record) -> list[Any]:

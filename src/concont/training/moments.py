@@ -12,6 +12,7 @@ AT_ONCE = 2**22  # numbers that are looked at at once
 DIGITS = 1e-6  # of a number, that float32 can tell
 
 
+@np.errstate(over="ignore", invalid="ignore")  # numbers beyond float32: refused where it is placed
 def measure_features(rows: Inputs | RowsOf) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation (D,) of each feature over the training rows (N, D).
 
