@@ -66,7 +66,7 @@ def _read_npz(path: Path) -> tuple[NDArray[Any], str]:
 
 
 def _read_csv(path: Path) -> NDArray[np.float64]:
-    """Numbers with commas between them; a first line without any, or of 0, 1, 2 ..., is a header."""
+    """Numbers with commas between them; a header has none, or is 0, 1, 2, ..., as pandas has it."""
     with open(path, encoding="utf-8-sig") as file:
         first = [cell.strip() for cell in file.readline().split(",")]
     counted = len(first) > 1 and first == list(map(str, range(len(first))))
