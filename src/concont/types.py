@@ -294,8 +294,5 @@ class Method(Named, Protocol):
         ...
 
     def overruled(self, candidates: "Tensor", state: State) -> "Tensor | None":
-        """Which training rows (N,) have a set (N, C) that it does not believe; None: no row has.
-
-        Asked at the end of a run.
-        """
+        """Training rows (N,) whose sets (N, C) it believes no more at a run's end; None: none."""
         ...
