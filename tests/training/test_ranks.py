@@ -79,6 +79,19 @@ def test_two_ranks_take_the_steps_of_one_process_with_every_method(tmp_path, toy
         assert find_differences(first[name], alone, 1e-5) == [], name
 
 
+@pytest.mark.long
+def test_compiled_ranks_take_the_steps_of_one_plain_process(tmp_path, jobs):
+    config, arrays = jobs["concont"]
+    job = {**config, "train": {**config["train"], "compile": True}}
+    torch.save({"compiled": (job, arrays)}, tmp_path / "jobs")
+    codes = on_ranks(2, ranked_steps.main, tmp_path / "jobs", tmp_path / "out")
+    assert codes == [0, 0]
+    alone = ranked_steps.take_steps(config, arrays)
+    for rank in (0, 1):
+        found = torch.load(tmp_path / f"out.{rank}")["compiled"]
+        assert find_differences(found, alone, 1e-4) == [], rank
+
+
 def test_all_begin_with_the_networks_of_rank_0(tmp_path, toy_arrays, toy_config):
     torch.save((toy_config, toy_arrays), tmp_path / "given")
     codes = on_ranks(2, ranked_steps.begin_apart, tmp_path / "given", tmp_path / "out")
@@ -109,6 +122,11 @@ REFUSED = {
     "sets": ((), ("--set", "data.seed=7"), "rank 1 is not like rank 0 (settings: "),
     "data": (("--data", "a.npz"), ("--data", "b.npz"), "; data: "),
     "misspelt": ((), ("--set", "optimizer.lrr=1"), "rank 1: unknown setting optimizer.lrr"),
+    "minutes": (
+        ("--minutes", "1"),
+        ("--minutes", "2"),
+        "rank 1 is not like rank 0 (--minutes: 2.0, not 1.0)",
+    ),
     "no-network": (("--method", "sspl"), (), "trains no network: start it without torchrun"),
 }
 
@@ -119,7 +137,7 @@ REFUSED = {
 )
 def test_wrong_use_is_one_line_from_rank_0_and_ends_all(tmp_path, toy_arrays, kind):
     words, other, line = REFUSED[kind]
-    words = [*SHORT[:3], *words] if kind == "no-network" else [*SHORT, *words]
+    words = [*{"no-network": SHORT[:3], "minutes": SHORT[:7]}.get(kind, SHORT), *words]
     if kind == "data":
         for name in ("a", "b"):
             np.savez(tmp_path / f"{name}.npz", **toy_arrays)
@@ -196,8 +214,9 @@ def test_a_rank_that_dies_or_hangs_is_named_and_ends_the_run(tmp_path, rank, num
     _, told = process.communicate(timeout=SECONDS)
     assert f"error: rank {rank} of 2 ended without a word" in told
     assert process.returncode == 1
-    # The timeout, the time in which all that live say so, and torchrun's own before it kills.
-    assert time.monotonic() - began < 20 + 10 + 30
+    # The timeout, the time in which all that live say so, torchrun's own before it kills, and
+    # that of a busy machine.
+    assert time.monotonic() - began < 20 + 10 + 30 + 30
 
 
 @pytest.mark.long
