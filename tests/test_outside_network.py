@@ -4,6 +4,7 @@ import json
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import yaml
 from PIL import Image
@@ -83,6 +84,17 @@ def test_the_command_trains_it_and_every_other_command_opens_the_run(
         assert done.returncode == 2, words
         assert "net.py:make is a network of your own, which is run only if" in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+def test_its_code_is_never_written_over(tmp_path, toy_npz, toy_config, code):
+    toy_config["model"]["own"] = str(tmp_path / code)
+    run = concont.train(toy_config, data=dict(np.load(toy_npz)), out=tmp_path / "run").path
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save(tmp_path / "image.png")
+    for words in (("predict", run, tmp_path / "image.png"), ("export", run, "--no-card")):
+        done = command(*words, "--model", code, "-o", "net.py", "--overwrite", cwd=tmp_path)
+        assert done.returncode == 2
+        assert "net.py is what is read; choose another name" in done.stderr
+    assert (tmp_path / "net.py").read_text() == CODE
 
 
 def test_a_killed_run_goes_on_once_its_code_is_named(tmp_path, toy_npz, recipe, code):

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 LARGEST = 1e15  # of a number in a setting: the product of two is still one in float32
 NonNegative = Annotated[float, Ge(0), Le(LARGEST)]
 Positive = Annotated[float, Gt(0), Le(LARGEST)]
-Timeout = Annotated[float, Gt(0), Le(1e6)]  # seconds: eleven days
 Seed = Annotated[int, Ge(-(2**63)), Lt(2**63)]
 Count = Annotated[int, Ge(0)]
 AtLeastOne = Annotated[int, Ge(1)]

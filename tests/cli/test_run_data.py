@@ -1,6 +1,7 @@
 """Data that was moved since a run, and files that no output may replace, through real processes."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,3 +54,8 @@ def test_an_export_never_replaces_what_the_run_learned_from(run, toy_npz, tmp_pa
 def test_the_files_of_a_run_and_of_its_data_are_its_inputs(run, toy_npz):
     found = list_run_inputs(run, "now.npz")
     assert {"now.npz", str(toy_npz), run.path / "summary.json"} <= set(found)
+    model = replace(run.settings.model, start="earlier/model.safetensors")
+    settings = replace(run.settings, model=model)
+    found = list_run_inputs(replace(run, settings=settings), None, "code/net.py:make")
+    assert {"code/net.py", "earlier/model.safetensors"} <= set(found)
+    assert "package.module" not in list_run_inputs(run, None, "package.module:make")

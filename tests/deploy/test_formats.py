@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -121,6 +122,15 @@ def test_every_kind_of_network_is_exported(name, tmp_path):
         for size in (1, 2, 7):
             gap = np.abs(compute(images[:size])[1] - module.compute(images[:size])[1]).max()
             assert gap < 1e-4, (form, size)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is full")
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_full_disk_is_an_error_of_the_system_whatever_writes(run, form):
+    """The libraries' own errors of that would end in a traceback."""
+    module, description = make_deployable(run), describe_run(run, None)
+    with pytest.raises(OSError, match="No space left on device"):
+        FORMATS[form].write(module, description, Path("/dev/full"))
 
 
 def test_a_method_without_a_network_is_refused(tmp_path, monkeypatch):

@@ -67,7 +67,7 @@ def export(
     from concont.deploy.wording import describe_check, describe_quantised
 
     trained = open_run(run, network=model)
-    refuse_output(out, overwrite, list_run_inputs(trained, data))
+    refuse_output(out, overwrite, list_run_inputs(trained, data, model))
     if card and out.name == NAME:
         raise UsageError(f"{printable(out)} is what the card is called; choose another name")
     if card:

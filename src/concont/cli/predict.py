@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO, cast
 import typer
 
 from concont.cli.app import Device, app, tell
-from concont.cli.run_data import OwnNetwork, open_run
+from concont.cli.run_data import OwnNetwork, file_of_code, open_run
 from concont.errors import ConcontError, UsageError, printable
 from concont.runs.output import refuse_output
 
@@ -54,7 +54,8 @@ def predict(
     from concont.images.files import find_images
 
     if out is not None:
-        refuse_output(out, overwrite, _list_inputs(model, images))
+        inputs = [file_of_code(network), *_list_inputs(model, images)]
+        refuse_output(out, overwrite, inputs)
     found = find_images(images)
     results = _label(_load_labeler(model, device, network), found, top)
     skipped: list[Skipped] = []

@@ -59,7 +59,7 @@ def resolve(
         raise UsageError("--budget writes a sheet to fill in: say where, by --out")
     loaded = open_run(run, device, model)
     if out is not None:
-        refuse_output(out, overwrite, list_run_inputs(loaded, data), SUFFIXES)
+        refuse_output(out, overwrite, list_run_inputs(loaded, data, model), SUFFIXES)
     from concont.answers.resolution import resolve as resolve_run
 
     problem = read_problem(loaded, data, images)

@@ -57,6 +57,16 @@ def list_inputs(data: "Data") -> list[str | None]:
     return [data.source, data.candidates, data.votes, f"{data.root}/{data.source}.npz"]
 
 
-def list_run_inputs(run: "Run", data: str | None) -> list[str | Path | None]:
-    """The files of a run and of its data, which no output may replace."""
-    return [data, *list_inputs(run.settings.data), *run.path.iterdir()]
+def list_run_inputs(
+    run: "Run", data: str | None, network: str | None = None
+) -> list[str | Path | None]:
+    """The files of a run, of its data and of its network, which no output may replace."""
+    kept = run.settings
+    files = [data, *list_inputs(kept.data), kept.model.weights_file, kept.model.start]
+    return [*files, file_of_code(network), *run.path.iterdir()]
+
+
+def file_of_code(reference: str | None) -> str | None:
+    """The file of FILE.py:make; None of a module."""
+    place = (reference or "").rpartition(":")[0]
+    return place if place.endswith(".py") else None

@@ -125,7 +125,9 @@ def write_torchscript(module: Deployed, description: Description, path: Path) ->
     extra = {"concont.json": json.dumps(description.as_texts())}
     with quiet():
         traced = torch.jit.trace(module, _examples(description))  # type: ignore[no-untyped-call]
-        torch.jit.save(traced, str(path), _extra_files=extra)
+        content = io.BytesIO()  # a full disk is then an OSError, as everywhere
+        torch.jit.save(traced, content, _extra_files=extra)
+    path.write_bytes(content.getvalue())
 
 
 def reopen_torchscript(path: Path, module: Deployed) -> Compute:
@@ -143,10 +145,10 @@ def reopen_torchscript(path: Path, module: Deployed) -> Compute:
 
 def write_safetensors(module: Deployed, description: Description, path: Path) -> None:
     """The weights alone, by the names that the network has for them."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     tensors = {name: t.contiguous() for name, t in module.network.state_dict().items()}
-    save_file(tensors, path, metadata=description.as_texts())
+    path.write_bytes(save(tensors, metadata=description.as_texts()))
 
 
 def reopen_safetensors(path: Path, module: Deployed) -> Compute:

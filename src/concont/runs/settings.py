@@ -5,7 +5,9 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from annotated_types import Gt, Le
 
 from concont.errors import UsageError
 from concont.runs.model_settings import Model
@@ -24,11 +26,11 @@ from concont.types import (
     Seed,
     Share,
     Side,
-    Timeout,
     find_unused,
     setting,
 )
 
+Wait = Annotated[float, Gt(0), Le(1e6)]  # seconds, up to eleven days
 # Of the training: where and how, not what.
 NO_EFFECT_ON_RESULT = ("device", "compile", "checkpoint_every", "memory_share", "rank_timeout")
 # Of the data: where it lies, and how it is read; the digest of what was read says what it is.
@@ -112,7 +114,7 @@ class Train:
     deterministic: bool = False  # refuse operations that are not
     skip_nonfinite: Count = 0  # steps in a row left out for gradients that are not finite; slower
     sync_batchnorm: bool = True  # of several ranks: statistics of the whole batch, not of a part
-    rank_timeout: Timeout = 600.0  # seconds that one rank waits for another
+    rank_timeout: Wait = 600.0  # seconds that one rank waits for another
 
 
 @dataclass(frozen=True)
