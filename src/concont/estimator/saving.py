@@ -18,6 +18,9 @@ SAVED = ("method", "recipe", "epochs", "settings", "image_size", "validation", "
 FITTED = ("n_features_in_", "history_", "validation_")
 
 
+TEXT = "text"
+
+
 class SavedMixin:
     """A classifier that is its weights and a few plain values."""
 
@@ -46,7 +49,7 @@ class SavedMixin:
             refuse_output(Path(path), overwrite)
             params = {name: getattr(self, name) for name in SAVED}
             fitted = {name: getattr(self, name) for name in FITTED if hasattr(self, name)}
-            names = {"classes": self.classes_.tolist(), "network": self.network is not None}
+            names = {**_describe_classes(self.classes_), "network": self.network is not None}
             if hasattr(self, "feature_names_in_"):
                 names["feature_names"] = self.feature_names_in_.tolist()
             place = {each: k for k, each in enumerate(self.classes_.tolist())}
@@ -79,7 +82,7 @@ class SavedMixin:
             try:
                 known = {name: more["params"][name] for name in SAVED}
                 model = cls(**known, device=device, network=network)  # type: ignore[call-arg]
-                model.classes_ = np.array(more["classes"])
+                model.classes_ = _read_classes(more)
                 model.labels_ = model.classes_[arrays["labels"]]
                 if "feature_names" in more:
                     named = np.array(more["feature_names"], dtype=object)
@@ -105,3 +108,20 @@ class SavedMixin:
         if self._live is None:
             self._live = self._trained.make_predictor(self.device, self.network)
         return self._live
+
+
+def _describe_classes(classes: NDArray[Any]) -> dict[str, Any]:
+    """Names or numbers as JSON knows them, and their type."""
+    if classes.dtype.kind not in "biufU":
+        kind = type(classes.tolist()[0]).__name__
+        raise UsageError(f"classes of type {kind} go into no such file, only names and numbers do")
+    kind = TEXT if classes.dtype.kind == "U" else classes.dtype.name
+    return {"classes": classes.tolist(), "type": kind}
+
+
+def _read_classes(more: dict[str, Any]) -> NDArray[Any]:
+    kind = more["type"]
+    found = np.array(more["classes"], dtype=None if kind == TEXT else np.dtype(kind))
+    if found.dtype.kind not in "biufU" or found.ndim != 1:
+        raise ValueError("classes are no list of names or numbers")
+    return found
