@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from concont.config.own_network import take_network
@@ -21,12 +22,13 @@ from concont.run import Run, load
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
 from concont.training.trainers import PreparedRun, reopen_run, trainer_of
+from concont.types import Plain
 
 __all__ = ["Run", "load", "train"]
 
 
 def train(
-    config: Settings | Mapping[str, Any] | str | None = None,
+    config: Settings | Mapping[str, Any] | str | Path | None = None,
     *,
     data: Mapping[str, Any] | None = None,
     model: nn.Module | None = None,
@@ -40,7 +42,7 @@ def train(
 
     Parameters
     ----------
-    config : Settings, mapping or str
+    config : Settings, mapping, str or Path
         Nested plain values such as `{"train": {"epochs": 5}}`, or `{"train.epochs": 5}`, laid over
         the recipe of their data or the one that their key `recipe` names; a recipe's name or path;
         or complete settings.
@@ -75,8 +77,13 @@ def train(
     >>> concont.train(config, out="first").summary["steps"]
     22
     """
+    if data is not None and not isinstance(data, Mapping):
+        raise UsageError(
+            f"data holds arrays by name, x_train and candidates; this is {type(data).__name__}. "
+            "A file is named in the settings: data.source"
+        )
     own = None if data is None else sources.from_arrays(accept_arrays(data))
-    with kept_global_state():
+    with kept_global_state(), torch.inference_mode(False), torch.enable_grad():
         if resume is None:
             run, model = _prepare({} if config is None else config, own, model, out)
         else:
@@ -90,21 +97,24 @@ def train(
 
 
 def _prepare(
-    config: Settings | Mapping[str, Any] | str,
+    config: Settings | Mapping[str, Any] | str | Path,
     own: sources.Dataset | None,
     model: nn.Module | None,
     out: str | Path | None,
 ) -> tuple[PreparedRun, nn.Module | None]:
     """A new run that is ready to start, and its own network, if it has one."""
-    plain = to_plain(config) if isinstance(config, Mapping) else {}
-    if isinstance(config, str):
-        settings = resolve({}, recipe=config)
+    plain: Plain = {}
+    if isinstance(config, str | Path):
+        settings = resolve({}, recipe=str(config))
     elif isinstance(config, Settings):
         settings = config
     else:
+        plain = to_plain(config)
         code = get_section(plain, "method").get("name")  # a caller may name code to run
         like = None if own is None else OwnData(len(own.x_train), own.x_train.shape[1:])
         settings = resolve(plain, recipe=plain.pop("recipe", None), code=code, own=like)
+    if own is None and not settings.data.source:
+        raise UsageError("there is no data: give arrays as data=..., or a source as data.source")
     folder = RunFolder(out) if out is not None else RunFolder.dated(settings.method.name)
     folder.refuse_if_used()
     if own is not None:  # known by its content, whatever recipe it is trained with

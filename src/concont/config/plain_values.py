@@ -14,6 +14,9 @@ def to_plain(settings: Mapping[str, Any]) -> Plain:
 
     A name with dots stands for nested ones: `{"train.epochs": 3}` is `{"train": {"epochs": 3}}`.
     """
+    if not isinstance(settings, Mapping):
+        kind = type(settings).__name__
+        raise UsageError(f"settings are given by name, as a dict, and not as {kind}")
     plain: Plain = {}
     for name, value in settings.items():
         if not isinstance(name, str):
