@@ -5,6 +5,7 @@ import select
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,12 +71,6 @@ def test_the_run_predicts_where_it_was_trained(tmp_path, toy_arrays, toy_config,
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     run = concont.train(toy_config, data=toy_arrays, out=tmp_path / "run")
     assert (toy_config["train"]["device"], run.predictor.device.type) == ("cpu", "cpu")
-
-
-@pytest.mark.parametrize("config", [["digits"], 5, {"digits"}])
-def test_what_holds_no_settings_is_refused(config):
-    with pytest.raises(UsageError, match="config must be a dict of settings or a recipe, not "):
-        concont.train(config)
 
 
 def test_own_arrays_are_never_called_by_a_recipes_name(tmp_path, toy_arrays, toy_config):
@@ -208,6 +203,35 @@ def wait_for_lines(path, count, process):
 def test_a_resumed_run_takes_no_other_settings(tmp_path, more):
     with pytest.raises(UsageError, match="resume takes the settings and the folder of its run"):
         concont.train(**more, resume=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"config": 3}, "settings are given by name, as a dict, and not as int"),
+        ({"config": [{"train.epochs": 1}]}, "settings are given by name"),
+        ({"config": {}}, "there is no data"),
+        ({"config": Path("nosuch.yaml")}, "no recipe 'nosuch.yaml'"),
+        ({"data": "mine.npz"}, "A file is named in the settings: data.source"),
+        ({"data": [1, 2]}, "this is list"),
+    ],
+)
+def test_what_is_no_settings_or_no_data_is_refused(tmp_path, monkeypatch, words, message):
+    (tmp_path / "class").mkdir()  # a folder of images is not taken because it is there
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=message):
+        concont.train(**words)
+    assert [path.name for path in tmp_path.iterdir()] == ["class"]
+
+
+def test_training_in_a_block_without_gradients(tmp_path, toy_arrays, toy_config):
+    whole = concont.train(toy_config, data=toy_arrays, out=tmp_path / "plain")
+    for number, block in enumerate((torch.no_grad(), torch.inference_mode())):
+        with block:
+            run = concont.train(toy_config, data=toy_arrays, out=tmp_path / str(number))
+            assert not torch.is_grad_enabled()
+        weights = [(each.path / "model.safetensors").read_bytes() for each in (whole, run)]
+        assert weights[0] == weights[1]
 
 
 @pytest.mark.parametrize(

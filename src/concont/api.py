@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from concont.config.own_network import take_network
@@ -76,8 +77,13 @@ def train(
     >>> concont.train(config, out="first").summary["steps"]
     22
     """
+    if data is not None and not isinstance(data, Mapping):
+        raise UsageError(
+            f"data holds arrays by name, x_train and candidates; this is {type(data).__name__}. "
+            "A file is named in the settings: data.source"
+        )
     own = None if data is None else sources.from_arrays(accept_arrays(data))
-    with kept_global_state():
+    with kept_global_state(), torch.inference_mode(False), torch.enable_grad():
         if resume is None:
             run, model = _prepare({} if config is None else config, own, model, out)
         else:
@@ -105,6 +111,8 @@ def _prepare(
         code = get_section(plain, "method").get("name")  # a caller may name code to run
         like = None if own is None else OwnData(len(own.x_train), own.x_train.shape[1:])
         settings = resolve(plain, recipe=plain.pop("recipe", None), code=code, own=like)
+    if own is None and not settings.data.source:
+        raise UsageError("there is no data: give arrays as data=..., or a source as data.source")
     folder = RunFolder(out) if out is not None else RunFolder.dated(settings.method.name)
     folder.refuse_if_used()
     if own is not None:  # known by its content, whatever recipe it is trained with
@@ -118,11 +126,7 @@ def _read_config(config: Mapping[str, Any] | str | Path) -> Plain:
     """Settings as nested plain values; a text or a path is the recipe's."""
     if isinstance(config, str | Path):
         return {"recipe": str(config)}
-    if not isinstance(config, Mapping):
-        kind = type(config).__name__
-        raise UsageError(f"config must be a dict of settings or a recipe, not {kind}")
-    found: Plain = to_plain(config)
-    return found
+    return to_plain(config)
 
 
 def _find_method_alone(config: Any, out: str | Path | None) -> str | None:

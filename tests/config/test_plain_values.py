@@ -40,5 +40,5 @@ def test_settings_that_hold_themselves_or_are_no_names_are_refused():
     for deep in (own, {"views": inner}, {"a." * 5000 + "b": 1}):
         with pytest.raises(UsageError, match="settings are nested more than 20 deep"):
             to_plain(deep)
-    with pytest.raises(UsageError, match="settings are names with values, not list"):
+    with pytest.raises(UsageError, match="settings are given by name, as a dict, and not as list"):
         to_plain([("train", 1)])

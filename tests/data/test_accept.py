@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 
 from concont.data.accept import accept_arrays
 from concont.data.sources import from_arrays
@@ -39,6 +40,7 @@ LABEL_FORMS = {
     "None": [None if k < 0 else k for k in LABELS.tolist()],
     "NaN": np.where(LABELS < 0, np.nan, LABELS),
     "a tensor": torch.from_numpy(LABELS),
+    "floats": LABELS.astype(float),
 }
 
 
@@ -66,6 +68,36 @@ def test_names_of_classes(labels):
     alone = from_arrays(accept_arrays({"x_train": IMAGES, "y_train": NAMED}))
     assert alone.classes == tuple(NAMES)
     assert np.array_equal(alone.y_train, LABELS)
+
+
+VOTES = SETS * np.arange(1, 4)
+
+
+class Frame:
+    """The least that makes a DataFrame."""
+
+    def __init__(self, values, columns):
+        self.values, self.columns = values, columns
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+WEIGHT_FORMS = {
+    "lists": VOTES.tolist(),
+    "a sparse matrix": sparse.csr_array(VOTES),
+    "a tensor with a gradient": torch.tensor(VOTES * 1.0, requires_grad=True),
+    "a frame": Frame(VOTES, NAMES),
+    "a frame in another order": Frame(VOTES[:, ::-1], NAMES[::-1]),
+    "a frame without names": Frame(VOTES, range(3)),
+}
+
+
+@pytest.mark.parametrize("form", WEIGHT_FORMS)
+def test_votes_in_every_form_are_the_same_data(form):
+    given = {"x_train": IMAGES, "candidates": NAMED_SETS, "candidate_weights": WEIGHT_FORMS[form]}
+    found = from_arrays(accept_arrays(given))
+    assert found.weights.tolist() == VOTES.tolist()
 
 
 def test_classes_that_are_numbers_are_no_places():

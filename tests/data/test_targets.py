@@ -40,6 +40,7 @@ NAMED = {
     "sets": ROWS,
     "frozensets": [None if row is None else frozenset(row) for row in ROWS],
     "lists": [None if row is None else sorted(row) for row in ROWS],
+    "arrays": [None if row is None else np.array(sorted(row)) for row in ROWS],
     "tuples with NaN": [NAN if row is None else tuple(row) for row in ROWS],
     "texts": ["cat|dog", "dog", None, "ant"],
     "texts with blanks": [" dog | cat", "dog", "", "ant"],
@@ -50,6 +51,9 @@ NAMED = {
     "pandas' own missing": ["dog|cat", "dog", type("NAType", (), {})(), "ant"],
     "a frame": Frame(MATRIX, NAMES),
     "a frame of floats": Frame(np.where(MATRIX.all(axis=1, keepdims=True), NAN, MATRIX), NAMES),
+    "a frame with pandas' own missing": Frame(
+        np.array([*MATRIX[:2].tolist(), [type("NAType", (), {})()] * 3, MATRIX[3]], object), NAMES
+    ),
     "a set of all": [*ROWS[:2], {"cat", "dog", "ant"}, ROWS[3]],
 }
 NUMBERED = {
@@ -104,6 +108,7 @@ REFUSED = {
     "must hold 0 and 1 alone \\(or booleans\\)$": np.array([[None, {1}], [0, 1]]),
     "Unknown label type: y holds continuous": np.linspace(0, 1, 5),
     "y has 3 axes": np.ones((2, 2, 2)),
+    "row 1 of y is a dict, which names no class": ["a", {"a": 2, "b": 1}],
     "masks of arrays": np.ma.masked_equal([0, 1, 2], 1),
 }
 

@@ -90,6 +90,14 @@ def test_rows_of_features_and_sets_of_names():
     assert model.history_[-1]["epoch"] == 12
 
 
+def test_nothing_of_an_earlier_fit_is_left():
+    model = of_rows().fit(torch.tensor(ROWS, requires_grad=True), SETS)
+    assert model.n_features_in_ == 4
+    model.set_params(**of_images(epochs=1).get_params()).fit(images(), SETS)
+    assert not hasattr(model, "n_features_in_")
+    assert model.predict(images()).shape == (60,)
+
+
 def test_the_same_seed_gives_the_same_classifier():
     first, second = (of_rows().fit(ROWS, SETS).predict_proba(ROWS) for _ in range(2))
     assert np.array_equal(first, second)
@@ -118,7 +126,7 @@ def test_images_and_the_files_of_images(tmp_path, save, monkeypatch):
     assert np.array_equal(of_files.predict_proba(paths), expected)
     assert np.array_equal(of_files.predict_proba(np.array(paths, dtype=object)), expected)
     assert np.array_equal(of_files.predict_proba(list(map(str, paths))), expected)
-    assert of_images(image_size=12).fit(paths, SETS)._predictor.shape == (12, 12, 3)
+    assert of_images(image_size=np.int64(12)).fit(paths, SETS)._predictor.shape == (12, 12, 3)
     with pytest.raises(ValueError, match="nosuch"):
         of_files.predict([tmp_path / "nosuch.png"])
     with pytest.raises(ValueError, match="labels no image files"):
@@ -183,6 +191,9 @@ REFUSED = {
     "holdout": {"validation": 2},
     "epochs": {"epochs": 0},
     "device": {"device": "gpu"},
+    "settings are given by name": {"settings": 3},
+    "image_size must be a whole number from 1": {"image_size": 0},
+    "image_size must be": {"image_size": "8"},
 }
 
 
@@ -203,6 +214,7 @@ def test_data_that_cannot_be_learned_from_is_refused():
         (images() / 255, SETS, "must be uint8"),
         (np.ma.masked_greater(ROWS, 1), SETS, "masks of arrays"),
         (["nosuch.png"] * 60, SETS, "cannot be read"),
+        ([images()[0], *images()[1:, :4]], SETS, "unequal sizes"),
     ):
         with pytest.raises(ValueError, match=message):
             of_rows().fit(X, y)

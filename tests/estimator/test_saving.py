@@ -58,6 +58,27 @@ def test_classes_keep_their_kind(tmp_path, labels):
     assert again.predict(ROWS).dtype == model.predict(ROWS).dtype == y.dtype
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint64, np.float64])
+def test_numbers_keep_their_type(tmp_path, kind):
+    y = np.array([3, 7, 9], dtype=kind)[np.arange(30) % 3]
+    model = PartialLabelClassifier(epochs=1, random_state=0, device="cpu").fit(ROWS, y)
+    model.save(tmp_path / "model.safetensors")
+    again = PartialLabelClassifier.load(tmp_path / "model.safetensors")
+    assert again.classes_.dtype == again.labels_.dtype == model.classes_.dtype == kind
+
+
+@pytest.mark.parametrize(
+    "labels", [[b"a", b"b", b"c"], np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]")]
+)
+def test_classes_that_json_does_not_know_are_not_saved(tmp_path, labels):
+    y = np.array(labels)[np.arange(30) % 3]
+    model = PartialLabelClassifier(epochs=1, random_state=0, device="cpu").fit(ROWS, y)
+    with pytest.raises(ValueError, match="classes of type (bytes|date) go into no such file"):
+        model.save(tmp_path / "model.safetensors")
+    assert not (tmp_path / "model.safetensors").exists()
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).classes_, model.classes_)
+
+
 def test_a_pickle_holds_nothing_of_a_device(model):
     state = model.__getstate__()
     assert state["_live"] is None
@@ -140,6 +161,10 @@ SPOILT = {
     "damaged: 'settings'": lambda p: change(p, text=without("settings")),
     "damaged: data is no dict": lambda p: change(p, text=put_in([], "data")),
     "damaged: .*shape": lambda p: change(p, text=without("data", "shape")),
+    "damaged: .*classes are no list": lambda p: change(
+        p, text=put_in([["a"], ["b"]], "more", "classes")
+    ),
+    "damaged: TypeError": lambda p: change(p, text=put_in("nosuch", "more", "type")),
     "damaged: KeyError": lambda p: change(p, text=without("more", "params", "epochs")),
     "damaged: IndexError": lambda p: change(p, spoil("more.labels", 10**6)),
     "width": lambda p: change(p, text=put_in(10**9, "settings", "model", "width")),

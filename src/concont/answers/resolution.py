@@ -12,7 +12,7 @@ from torch import Tensor
 from concont.answers.calibration import Calibration, fit_calibration
 from concont.answers.neighbours import count_neighbours, to_unit_rows
 from concont.answers.review import rank_for_review
-from concont.answers.votes import JointEstimate, choose_by_votes, combine
+from concont.answers.votes import JointEstimate, combine
 from concont.api import Run
 from concont.core.controller import partial_confidence
 from concont.data.placement import scale_weights
@@ -183,16 +183,11 @@ def count_votes_in(choice: Choice, problem: Problem, estimate: JointEstimate) ->
 
     A network that tells nothing beyond the votes is not listened to: the most votes decide.
     """
-    assert problem.weights is not None
     rows = np.flatnonzero(problem.partial)
-    posterior, votes = estimate.posterior, problem.weights[rows]
-    found = posterior.argmax(axis=1)
-    if not estimate.network_helps:
-        found = choose_by_votes(votes, estimate)
     label, probability = choice.label.copy(), choice.probability.copy()
     overruled = choice.overruled.copy()
-    label[rows], probability[rows] = found, posterior[np.arange(len(rows)), found]
-    overruled[rows] = ~problem.candidates[rows, found]
+    label[rows], probability[rows] = estimate.label, estimate.probability
+    overruled[rows] = ~problem.candidates[rows, estimate.label]
     return Choice(label, probability, choice.outside, overruled)
 
 

@@ -12,54 +12,98 @@ ROUNDS = 50
 RIGHT = 0.7  # of the votes, to begin with
 PRIOR = 5.0  # votes for each class that stand for what annotators do on average
 STRONGEST = 2.0  # a network is sharpened no further
-LEAST_GAIN = 0.05  # nats an image: a network that tells less adds nothing to the votes
+SURE = 2.0  # standard errors that a network's gain must be above 0
 Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How votes and a network tell the classes of M images."""
+
+    posterior: NDArray[np.float64]  # (M, C)
+    confusion: NDArray[np.float64]  # (C, C) how often an image of a class gets a vote for each
+    strength: float  # the exponent of the network's probabilities; 0: they say nothing
 
 
 @dataclass(frozen=True)
 class JointEstimate:
     """What votes and network say of M images."""
 
-    posterior: NDArray[np.float64]  # (M, C)
-    confusion: NDArray[np.float64]  # (C, C) how often an image of a class gets a vote for each
-    strength: float  # the exponent of the network's probabilities; 0: they say nothing
-    gain: float  # nats an image that the network tells beyond how frequent each class is
-
-    @property
-    def network_helps(self) -> bool:
-        """Whether the network tells enough to be listened to."""
-        return self.gain >= LEAST_GAIN
+    label: NDArray[np.int64]  # (M,) by both, or by the most votes where the network does not help
+    probability: NDArray[np.float64]  # (M,) of the label
+    fit: Fit  # of both
+    gain: float  # share of the hidden votes that both name beyond what most of the others name
+    network_helps: bool  # whether that is surely above 0
 
 
 def combine(votes: Floats, log_probs: Floats) -> JointEstimate:
     """The likeliest classes given votes (M, C) and a network's log-probabilities (M, C).
 
-    Expectation maximisation as Dawid and Skene's (1979), for annotators alike, with the network's
-    prediction as an image's own prior (Raykar et al., JMLR 2010). Its exponent is fitted with the
-    rest: a network that contradicts the votes at random ends near 0.
+    Votes and network together may follow a network that is worse than the votes. So each vote is
+    hidden in turn: the network helps if, with it, the others name the hidden one more often than
+    most of them do alone. Else, and where no image has two votes, the most votes decide; of equal
+    ones the likeliest, with the network weighed by the votes alone.
     """
-    n_classes = votes.shape[1]
-    average = np.full((n_classes, n_classes), (1 - RIGHT) / max(1, n_classes - 1))
-    np.fill_diagonal(average, RIGHT)
-    posterior = _posterior(votes, average, np.zeros_like(log_probs))
-    for _ in range(ROUNDS):
-        confusion = _fit_confusion(votes, posterior)
-        strength = _fit_strength(log_probs, posterior)
-        before = posterior
-        posterior = _posterior(votes, confusion, strength * log_probs)
-        if np.abs(posterior - before).max() < 1e-6:
+    first, both = fit_both(votes, log_probs)
+    _, alone = fit_both(votes, np.zeros_like(log_probs))
+    gains = score_hidden_votes(votes, log_probs, alone, both)
+    gain = float(gains.mean()) if len(gains) else 0.0
+    helps = len(gains) > 1 and gain > SURE * float(gains.std()) / len(gains) ** 0.5
+    label, posterior = both.posterior.argmax(axis=1), both.posterior
+    if not helps:
+        label, posterior = _choose_most(votes, first.posterior), first.posterior
+    return JointEstimate(label, posterior[np.arange(len(label)), label], both, gain, helps)
+
+
+def fit_both(votes: Floats, log_probs: Floats) -> tuple[Fit, Fit]:
+    """The first round, which weighs the network by the votes alone, and the last.
+
+    Expectation maximisation as Dawid and Skene's (1979), for annotators alike, with the network's
+    prediction as an image's own prior (Raykar et al., JMLR 2010), whose exponent is fitted, too.
+    """
+    average = _spread(RIGHT, votes.shape[1])
+    first = fit = _refit(votes, log_probs, _posterior(votes, average, np.zeros_like(log_probs)))
+    for _ in range(ROUNDS - 1):
+        before, fit = fit, _refit(votes, log_probs, fit.posterior)
+        if np.abs(fit.posterior - before.posterior).max() < 1e-6:
             break
-    calibrated = log_softmax(strength * log_probs, axis=1)
-    frequent = np.log(np.maximum(posterior.mean(axis=0), 1e-12))
-    gain = float((posterior * (calibrated - frequent)).sum(axis=1).mean())
-    return JointEstimate(posterior, confusion, strength, gain)
+    return first, fit
 
 
-def choose_by_votes(votes: Floats, estimate: JointEstimate) -> NDArray[np.int64]:
-    """The class (M,) with the most votes; of equal ones the likeliest."""
+def score_hidden_votes(
+    votes: Floats, log_probs: Floats, alone: Fit, both: Fit
+) -> NDArray[np.float64]:
+    """How much more of an image's votes both name than most do (images with two votes or more,).
+
+    Each vote is named from the others of its image; of classes with equally many the one that is
+    likeliest by the votes alone.
+    """
+    total = votes.sum(axis=1)
+    apart, together = np.log(alone.confusion).T, np.log(both.confusion).T  # (C voted, C true)
+    by_votes, by_both = votes @ apart, both.strength * log_probs + votes @ together
+    gains = np.zeros(len(votes))
+    for k in range(votes.shape[1]):
+        rows = np.flatnonzero((votes[:, k] >= 1) & (total >= 2))
+        others = votes[rows].copy()
+        others[:, k] -= 1
+        most = _choose_most(others, by_votes[rows] - apart[k]) == k
+        named = (by_both[rows] - together[k]).argmax(axis=1) == k
+        gains[rows] += votes[rows, k] / total[rows] * (named * 1.0 - most)
+    found: NDArray[np.float64] = gains[total >= 2]
+    return found
+
+
+def _choose_most(votes: Floats, scores: Floats) -> NDArray[np.int64]:
+    """The class (M,) with the most votes (M, C); of equal ones that of the highest score."""
     most = votes == votes.max(axis=1, keepdims=True)
-    likeliest: NDArray[np.int64] = np.where(most, estimate.posterior, -1).argmax(axis=1)
-    return likeliest
+    found: NDArray[np.int64] = np.where(most, scores, -np.inf).argmax(axis=1)
+    return found
+
+
+def _refit(votes: Floats, log_probs: Floats, posterior: Floats) -> Fit:
+    confusion = _fit_confusion(votes, posterior)
+    strength = _fit_strength(log_probs, posterior)
+    return Fit(_posterior(votes, confusion, strength * log_probs), confusion, strength)
 
 
 def _posterior(votes: Floats, confusion: Floats, prior: Floats) -> NDArray[np.float64]:
@@ -72,10 +116,15 @@ def _fit_confusion(votes: Floats, posterior: Floats) -> NDArray[np.float64]:
     counts = posterior.T @ votes  # (C, C)
     n_classes = len(counts)
     right = float(np.clip(np.trace(counts) / max(counts.sum(), 1e-12), 1 / n_classes, 0.999))
-    average = np.full_like(counts, (1 - right) / max(1, n_classes - 1))
-    np.fill_diagonal(average, right)
-    counts = counts + PRIOR * average
+    counts = counts + PRIOR * _spread(right, n_classes)
     found: NDArray[np.float64] = counts / counts.sum(axis=1, keepdims=True)
+    return found
+
+
+def _spread(right: float, n_classes: int) -> NDArray[np.float64]:
+    """Annotators who are right with this chance, and else say anything (C, C)."""
+    found = np.full((n_classes, n_classes), (1 - right) / max(1, n_classes - 1))
+    np.fill_diagonal(found, right)
     return found
 
 

@@ -136,8 +136,8 @@ def _tell_votes(found: "Resolution") -> str:
     if found.votes.network_helps:
         return f"votes and network together name the labels of {voted}"
     return (
-        f"the network tells nothing beyond the votes: most of them decide the labels of {voted}; "
-        "train longer, or on more images"
+        "nothing shows that the network adds to the votes: the most of them decide the labels of "
+        f"{voted}; train longer, or get more votes an image"
     )
 
 

@@ -18,7 +18,8 @@ def to_plain(settings: Mapping[str, Any], depth: int = 0) -> Plain:
     A name with dots stands for nested ones: `{"train.epochs": 3}` is `{"train": {"epochs": 3}}`.
     """
     if not isinstance(settings, Mapping):
-        raise UsageError(f"settings are names with values, not {type(settings).__name__}")
+        kind = type(settings).__name__
+        raise UsageError(f"settings are given by name, as a dict, and not as {kind}")
     plain: Plain = {}
     for name, value in settings.items():
         if not isinstance(name, str):

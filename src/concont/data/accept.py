@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concont.data.sources import UNKNOWN
-from concont.data.targets import as_array, encode_targets, read_targets
+from concont.data.targets import as_array, encode_targets, is_frame, read_targets
 from concont.errors import DataError
 
 IMAGES, LABELS = ("x_train", "x_test"), ("y_train", "y_test")
@@ -27,6 +27,7 @@ def accept_arrays(given: Mapping[str, Any], where: str = "data") -> dict[str, An
             found[name] = to_inputs(found[name])
     try:
         _accept_sets(found)
+        _accept_weights(found)
         _accept_labels(found)
     except ValueError as error:
         raise DataError(f"{where}: {error}") from None
@@ -75,6 +76,19 @@ def _accept_sets(found: dict[str, Any]) -> None:
     found["candidates"] = targets.sets
 
 
+def _accept_weights(found: dict[str, Any]) -> None:
+    """Votes as an array; columns that are called as the classes are put in their order."""
+    weights = found.get("candidate_weights")
+    if weights is None or np.ma.isMaskedArray(weights):
+        return
+    names = list(weights.columns) if is_frame(weights) else []
+    array = as_array(weights.toarray() if hasattr(weights, "toarray") else weights)
+    classes = as_array(found["classes"]).tolist() if "classes" in found else []
+    if set(names) == set(classes) and len(names) == len(classes):
+        array = array[:, [names.index(each) for each in classes]]
+    found["candidate_weights"] = array
+
+
 def _accept_labels(found: dict[str, Any]) -> None:
     """Labels as places among the classes, -1 where unknown; whole numbers are places already.
 
@@ -104,7 +118,7 @@ def _are_alike(labels: NDArray[Any], classes: NDArray[Any]) -> bool:
 def _read_labels(labels: Any, name: str) -> NDArray[Any]:
     """One label a row: a name, empty where unknown, or a number, -1 where unknown."""
     array = as_array(labels)
-    if array.dtype.kind not in "UO" and not (array.dtype.kind == "f" and np.isnan(array).any()):
+    if array.dtype.kind not in "UOf":
         return array
     targets = read_targets(labels, name)
     if not len(targets.classes):  # none of them is known

@@ -103,7 +103,7 @@ def _read_matrix(y: Any, name: str) -> Targets | None:
         y = y.toarray()
     if isinstance(y, list | tuple) and any(isinstance(row, str) for row in y):
         return None  # an array of texts takes as much for each as for the longest
-    columns = list(y.columns) if _is_frame(y) else None
+    columns = list(y.columns) if is_frame(y) else None
     if columns is None and _holds_lists(y):
         y = _stack_zeros_and_ones(y)
         if y is None:
@@ -133,6 +133,11 @@ def _split_rows(column: NDArray[Any], name: str) -> list[tuple[Any, ...] | None]
             raise ValueError(
                 f"row {number} of {name} has an empty set or name; None stands for unlabelled"
             )
+        try:
+            hash(row)
+        except TypeError:
+            kind = type(cell).__name__
+            raise ValueError(f"row {number} of {name} is a {kind}, which names no class") from None
         rows.append(row)
     return rows
 
@@ -144,7 +149,7 @@ def _is_missing(cell: Any) -> bool:
     return cell is None or type(cell).__name__ in ("NAType", "NaTType")
 
 
-def _is_frame(y: Any) -> bool:
+def is_frame(y: Any) -> bool:
     """Whether this is a DataFrame, of whatever library."""
     return hasattr(y, "columns") and hasattr(y, "__array__")
 
@@ -186,13 +191,17 @@ def _as_objects(cells: Sequence[Any]) -> NDArray[Any]:
 
 def _holds_lists(y: Any) -> bool:
     """A list of lists, which may be sets of names or the rows of a matrix."""
-    return isinstance(y, list | tuple) and any(isinstance(row, list | tuple) for row in y)
+    return isinstance(y, list | tuple) and any(_is_row(row) for row in y)
+
+
+def _is_row(cell: Any) -> bool:
+    return isinstance(cell, list | tuple) or (isinstance(cell, np.ndarray) and cell.ndim == 1)
 
 
 def _stack_zeros_and_ones(rows: Iterable[Any]) -> NDArray[Any] | None:
     """Lists of one length that hold 0 and 1 alone, as a matrix; None: they are sets of names."""
     given = list(rows)
-    kinds = {len(row) if isinstance(row, list | tuple) else -1 for row in given}
+    kinds = {len(row) if _is_row(row) else -1 for row in given}
     if len(kinds) > 1 or min(kinds) < 2:
         return None
     if not all(isinstance(each, int | float | np.generic) for row in given for each in row):
@@ -204,6 +213,8 @@ def _stack_zeros_and_ones(rows: Iterable[Any]) -> NDArray[Any] | None:
 def _read_zeros_and_ones(array: NDArray[Any], name: str) -> Sets:
     if array.dtype.kind not in "biufO" or _holds_text(array):
         raise ValueError(f"a matrix {name} must hold 0 and 1 alone (or booleans), no texts")
+    if array.dtype.kind == "O":
+        array = np.where(np.frompyfunc(_is_missing, 1, 1)(array).astype(bool), np.nan, array)
     try:
         values = array.astype(np.float64)
     except (TypeError, ValueError):

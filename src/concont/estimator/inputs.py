@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from concont.classic.estimator import FLOATS
+from concont.classic.estimator import FLOATS, check_setting
 from concont.data.accept import to_inputs
 from concont.data.own_data import choose_side
 from concont.data.sources import check_images
@@ -23,6 +22,7 @@ from concont.training.predictor import Predictor
 
 CHANNELS = 3  # of images in files
 AT_ONCE = 1000  # files that are read before they are predicted
+MOST_PIXELS = 2**13  # of a side
 FIT: Fit = "crop"  # how an image is made square
 
 
@@ -40,13 +40,13 @@ def read_to_fit(estimator: BaseEstimator, X: Any, image_size: int | None) -> NDA
 
     image_size: side that image files are given; None: their own.
     """
+    for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
+        vars(estimator).pop(name, None)
+    if image_size is not None:
+        check_setting("image_size", image_size, 1, MOST_PIXELS, whole=True)
     if holds_paths(X):
         paths = [str(path) for path in X]
-        if image_size is not None and not (isinstance(image_size, Integral) and image_size > 0):
-            raise UsageError(
-                f"image_size is {image_size!r}; it must be a number of pixels, or None"
-            )
-        side = image_size or choose_side(paths)
+        side = choose_side(paths) if image_size is None else int(image_size)
         return load_images(paths, (side, side), CHANNELS, FIT).pixels
     return _read_array(estimator, X, fits=True)
 
@@ -74,10 +74,19 @@ def holds_paths(X: Any) -> bool:
 
 def _read_array(estimator: BaseEstimator, X: Any, fits: bool) -> NDArray[Any]:
     refuse_masks(X)
-    if not hasattr(X, "toarray") and np.ndim(as_array(X)) > 2:
+    if hasattr(X, "detach"):
+        X = as_array(X)
+    if not hasattr(X, "toarray") and _count_axes(X) > 2:
         return check_images(to_inputs(X), "X", "fit" if fits else "predict")
     rows: NDArray[Any] = validate_data(estimator, X, dtype=FLOATS, reset=fits)
     return rows
+
+
+def _count_axes(X: Any) -> int:
+    try:
+        return as_array(X).ndim
+    except ValueError:
+        raise ValueError("X holds rows, or images, of unequal sizes") from None
 
 
 def _read_files(paths: Sequence[str], shape: tuple[int, ...]) -> NDArray[np.uint8]:

@@ -23,6 +23,9 @@ SAVED = ("method", "recipe", "epochs", "settings", "image_size", "validation", "
 FITTED = ("n_features_in_", "history_", "validation_")
 
 
+TEXT = "text"
+
+
 def forget_code(params: Mapping[str, Any]) -> dict[str, Any]:
     """The same without names of code: what `fit` runs is for the user to choose, not for a file."""
     found = dict(params)
@@ -66,7 +69,7 @@ class SavedMixin:
             refuse_output(Path(path), overwrite)
             params = {name: getattr(self, name) for name in SAVED}
             fitted = {name: getattr(self, name) for name in FITTED if hasattr(self, name)}
-            names = {"classes": self.classes_.tolist(), "network": self.network is not None}
+            names = {**_describe_classes(self.classes_), "network": self.network is not None}
             if hasattr(self, "feature_names_in_"):
                 names["feature_names"] = self.feature_names_in_.tolist()
             place = {each: k for k, each in enumerate(self.classes_.tolist())}
@@ -100,7 +103,7 @@ class SavedMixin:
             try:
                 known = forget_code({name: more["params"][name] for name in SAVED})
                 model = cls(**known, device=device, network=network)  # type: ignore[call-arg]
-                model.classes_ = np.array(more["classes"])
+                model.classes_ = _read_classes(more)
                 if list(map(str, more["classes"])) != trained.data["classes"]:
                     raise ValueError("it names other classes than it learned")
                 model.labels_ = model.classes_[arrays["labels"]]
@@ -128,3 +131,20 @@ class SavedMixin:
         if self._live is None:
             self._live = self._trained.make_predictor(self.device, self.network)
         return self._live
+
+
+def _describe_classes(classes: NDArray[Any]) -> dict[str, Any]:
+    """Names or numbers as JSON knows them, and their type."""
+    if classes.dtype.kind not in "biufU":
+        kind = type(classes.tolist()[0]).__name__
+        raise UsageError(f"classes of type {kind} go into no such file, only names and numbers do")
+    kind = TEXT if classes.dtype.kind == "U" else classes.dtype.name
+    return {"classes": classes.tolist(), "type": kind}
+
+
+def _read_classes(more: dict[str, Any]) -> NDArray[Any]:
+    kind = more["type"]
+    found = np.array(more["classes"], dtype=None if kind == TEXT else np.dtype(kind))
+    if found.dtype.kind not in "biufU" or found.ndim != 1:
+        raise ValueError("classes are no list of names or numbers")
+    return found
