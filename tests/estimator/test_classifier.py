@@ -194,6 +194,7 @@ REFUSED = {
     "settings are given by name": {"settings": 3},
     "image_size must be a whole number from 1": {"image_size": 0},
     "image_size must be": {"image_size": "8"},
+    "image_size must be a whole number": {"image_size": 2.5},
 }
 
 

@@ -3,11 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
-from concont import PartialLabelClassifier
-from concont.errors import DataError, NonFiniteLoss, UsageError
-from concont.estimator.inputs import as_value_errors, holds_paths, read_to_fit
+from concont.errors import DataError, NonFiniteLoss
+from concont.estimator.inputs import as_value_errors, holds_paths
 
 PATHS = ["a.png", "b.png"]
 
@@ -32,10 +30,3 @@ def test_only_what_the_user_gave_becomes_a_value_error():
     assert isinstance(caught.value.__cause__, DataError)
     with pytest.raises(NonFiniteLoss), as_value_errors():
         raise NonFiniteLoss("lost")
-
-
-@pytest.mark.parametrize("size", [0, -3, "8", 2.5])
-def test_a_size_of_images_that_is_none_is_refused(tmp_path, size):
-    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
-    with pytest.raises(UsageError, match="image_size is .* it must be a number of pixels"):
-        read_to_fit(PartialLabelClassifier(), [tmp_path / "a.png"], size)
