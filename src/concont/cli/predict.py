@@ -54,8 +54,7 @@ def predict(
     from concont.images.files import find_images
 
     if out is not None:
-        inputs = [file_of_code(network), *_list_inputs(model, images)]
-        refuse_output(out, overwrite, inputs)
+        refuse_output(out, overwrite, _list_inputs(model, images, network))
     found = find_images(images)
     results = _label(_load_labeler(model, device, network), found, top)
     skipped: list[Skipped] = []
@@ -77,10 +76,13 @@ def _label(labeler: "Labeler", found: list[Path], top: int) -> "Iterator[Predict
     return predict_rows(labeler, read_feature_file(found[0], labeler.shape[0]), top)
 
 
-def _list_inputs(model: Path, images: list[Path]) -> Iterator[Path]:
+def _list_inputs(
+    model: Path, images: list[Path], network: str | None
+) -> Iterator[str | Path | None]:
     """All files that are read; listed only where one of them could be the output."""
     from concont.images.files import find_images
 
+    yield file_of_code(network)
     yield from model.iterdir() if model.is_dir() else [model]
     yield from find_images(images)
 
