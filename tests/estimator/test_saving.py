@@ -173,7 +173,7 @@ SPOILT = {
         p, text=put_in("planted.py:make", "settings", "model", "own")
     ),
     "names other classes": lambda p: change(p, text=put_in(["c", "b", "a"], "more", "classes")),
-    "other classes than it": lambda p: change(p, text=put_in([["a"]] * 3, "more", "classes")),
+    "classes are no list": lambda p: change(p, text=put_in([["a"]] * 3, "more", "classes")),
     "no such file": lambda p: p.unlink(),
 }
 

@@ -21,9 +21,7 @@ from concont.training.predictor import Predictor
 
 SAVED = ("method", "recipe", "epochs", "settings", "image_size", "validation", "random_state")
 FITTED = ("n_features_in_", "history_", "validation_")
-
-
-TEXT = "text"
+TEXT = "text"  # the type of classes that are names, of any length
 
 
 def forget_code(params: Mapping[str, Any]) -> dict[str, Any]:
