@@ -98,6 +98,8 @@ def test_votes_in_every_form_are_the_same_data(form):
     given = {"x_train": IMAGES, "candidates": NAMED_SETS, "candidate_weights": WEIGHT_FORMS[form]}
     found = from_arrays(accept_arrays(given))
     assert found.weights.tolist() == VOTES.tolist()
+    nameless = {"x_train": IMAGES, "candidates": SETS, "candidate_weights": VOTES.tolist()}
+    assert from_arrays(accept_arrays(nameless)).weights.tolist() == VOTES.tolist()
 
 
 def test_classes_that_are_numbers_are_no_places():

@@ -31,6 +31,9 @@ WRONG = {
     "not finite": lambda self, x: x / 0,
     r"batch of shape \(2, 1, 8, 8\): ValueError: odd \\x1b\[31m": lambda self, x: odd(),
     "it gave a dict": lambda self, x: {"in training": x} if self.training else x,
+    "it gave 3 features in evaluation, 5 in training": lambda self, x: (
+        x if self.training else x[:, :3]
+    ),
     r"it gave \(2, 7\) for 3 inputs": lambda self, x: (
         x if len(x) == 2 else x.flatten()[:14].view(2, 7)
     ),
@@ -46,6 +49,15 @@ def test_a_model_that_returns_the_wrong_thing_is_refused_in_one_line(message):
     with pytest.raises(UsageError, match=message) as caught:
         refuse_misfit(Returning(WRONG[message]), SHAPE)
     assert "\n" not in str(caught.value)
+
+
+def test_a_model_whose_weights_no_gradient_reaches_is_told(caplog):
+    refuse_misfit(Returning(lambda self, x: x), SHAPE)
+    refuse_misfit(nn.Flatten(), SHAPE)  # has no weights
+    refuse_misfit(Returning(lambda self, x: x).requires_grad_(False), SHAPE)  # frozen on purpose
+    assert caplog.text == ""
+    refuse_misfit(Returning(lambda self, x: x.detach()), SHAPE)
+    assert "no gradient reaches the model's weights" in caplog.text
 
 
 def test_what_is_no_module_is_refused():

@@ -21,12 +21,17 @@ def test_the_moments_are_those_of_all_rows(monkeypatch, kind, at_once):
         assert np.allclose(std, wide.std(axis=0), rtol=1e-5)
 
 
-def test_a_feature_that_does_not_vary_counts_for_nothing():
-    rows = np.random.RandomState(0).randn(20, 4)
+def test_a_feature_that_does_not_vary_counts_for_nothing(caplog):
+    rows = np.random.RandomState(0).randn(20, 5)
     rows[:, 1], rows[:, 2] = 0.1, 0.0
+    moments.measure_features(rows)
+    assert caplog.text == ""
     rows[:, 3] = 1e9 + 1e-3 * rows[:, 3]  # float32 cannot tell these apart
+    rows[:, 4] *= 1e-100
     mean, std = moments.measure_features(rows)
-    assert std[1:].tolist() == [pytest.approx(NEVER_VARIES)] * 3
+    assert std[1:].tolist() == [pytest.approx(NEVER_VARIES)] * 4
+    assert "2 of 5 features vary too little beside their mean" in caplog.text
+    assert "feature 3 first" in caplog.text
     normalised = (torch.from_numpy(rows.astype(np.float32)) - mean) / std
     assert normalised[:, 1:].abs().max() < 1e-20
     assert normalised[:, 0].std() == pytest.approx(1, rel=0.05)

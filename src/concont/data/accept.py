@@ -84,7 +84,7 @@ def _accept_weights(found: dict[str, Any]) -> None:
     names = list(weights.columns) if is_frame(weights) else []
     array = as_array(weights.toarray() if hasattr(weights, "toarray") else weights)
     classes = as_array(found["classes"]).tolist() if "classes" in found else []
-    if set(names) == set(classes) and len(names) == len(classes):
+    if names and set(names) == set(classes) and len(names) == len(classes):
         array = array[:, [names.index(each) for each in classes]]
     found["candidate_weights"] = array
 

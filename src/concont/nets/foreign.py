@@ -1,6 +1,7 @@
 """A network of the user's own: what it must return, and in which words it is refused."""
 
 import copy
+import logging
 import math
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from concont.errors import UsageError, printable
 from concont.nets.backbones import Shape
 
+log = logging.getLogger("concont")
 MUST = "the model must return features (B, dim) in float32 for a batch"
 
 
@@ -22,9 +24,16 @@ def refuse_misfit(model: Any, shape: Shape) -> None:
         raise UsageError(f"the model is a class; give one of its objects: {model.__name__}()")
     if not isinstance(model, nn.Module):
         raise UsageError(f"the model must be a torch.nn.Module, not {type(model).__name__}")
-    count_features(model.eval(), shape)
+    count = count_features(model.eval(), shape)
     with torch.random.fork_rng(devices=[]):
-        count_features(_copy(model).train(), shape, rows=3)
+        training = _copy(model).train()
+        other = count_features(training, shape, rows=3)
+        if other != count:
+            raise UsageError(f"{MUST}; it gave {count} features in evaluation, {other} in training")
+        if not _can_learn(training, shape):
+            log.warning(
+                "no gradient reaches the model's weights: in training its heads alone learn"
+            )
 
 
 def count_features(backbone: nn.Module, shape: Shape, rows: int = 2) -> int:
@@ -49,6 +58,14 @@ def count_features(backbone: nn.Module, shape: Shape, rows: int = 2) -> int:
     if not found.isfinite().all():
         raise UsageError(f"{MUST}; it gave some that are not finite")
     return found.shape[1]
+
+
+def _can_learn(model: nn.Module, shape: Shape) -> bool:
+    """Whether what it returns depends on weights that are to learn, if it has any."""
+    learning = [each for each in model.parameters() if each.requires_grad]
+    with torch.enable_grad():
+        inputs = torch.zeros(3, *shape, device=learning[0].device) if learning else None
+        return inputs is None or bool(model(inputs).requires_grad)
 
 
 def _copy(model: nn.Module) -> nn.Module:

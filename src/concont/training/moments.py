@@ -1,13 +1,17 @@
 """By what rows of features are normalised: the mean and standard deviation of each."""
 
+import logging
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from concont.augment.features import NEVER_VARIES
 from concont.data.mapped_arrays import RowsOf
 from concont.data.sources import Inputs
 
+log = logging.getLogger("concont")
 AT_ONCE = 2**22  # numbers that are looked at at once
 DIGITS = 1e-6  # of a number, that float32 can tell
 
@@ -24,8 +28,20 @@ def measure_features(rows: Inputs | RowsOf) -> tuple[Tensor, Tensor]:
     mean = sum((_widen(rows, part).sum(axis=0) for part in parts), np.zeros(size)) / n_rows
     squares = (((_widen(rows, part) - mean) ** 2).sum(axis=0) for part in parts)
     std = np.sqrt(sum(squares, np.zeros(size)) / n_rows)
-    std = np.where(std > DIGITS * np.abs(mean), std, NEVER_VARIES)
+    tells = (std > DIGITS * np.abs(mean)) & (std > np.finfo(np.float32).tiny)
+    _warn_of_lost(np.flatnonzero(~tells & (std > 1e-12 * np.abs(mean))), size)
+    std = np.where(tells, std, NEVER_VARIES)
     return torch.tensor(mean, dtype=torch.float32), torch.tensor(std, dtype=torch.float32)
+
+
+def _warn_of_lost(lost: NDArray[np.intp], size: int) -> None:
+    """Features that vary, but in digits that float32 does not have."""
+    if len(lost):
+        log.warning(
+            "%d of %d features vary too little beside their mean for float32, and count for "
+            "nothing, feature %d first: subtract their mean, and divide by their deviation",
+            *(len(lost), size, int(lost[0])),
+        )
 
 
 def _widen(rows: Inputs | RowsOf, part: slice) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
