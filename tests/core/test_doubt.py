@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from concont.core.doubt import BEGINS, LEAST, MEMORY, PACE, Doubt
+from concont.core.doubt import BEGINS, LEAST, MEMORY, PACE, RETURNS, SURE, Doubt
 
 SETS = torch.tensor([[1, 1, 0], [0, 1, 0], [1, 1, 1], [0, 1, 1]]).bool()
 PROBS = torch.tensor([[0.2, 0.1, 0.7], [0.5, 0.3, 0.2], [0.3, 0.3, 0.4], [0.9, 0.05, 0.05]])
@@ -25,6 +25,19 @@ def test_sets_above_the_limit_of_their_class_are_overruled_once_the_run_is_far_e
     assert doubt.overrule(INDEX, SETS, state, LATE).tolist() == [True, True, False, False]
     assert not doubt.overrule(INDEX, SETS, state, EARLY).any()
     assert not doubt.overrule(INDEX, SETS, Doubt(0.75).init_state(7, 3), LATE).any()  # at first
+
+
+def test_in_the_last_part_of_the_run_only_those_that_the_network_is_sure_of(state):
+    doubt = Doubt(0.75)
+    state["outside_limit"].fill_(0.5)
+    for row, mass in ((3, SURE), (0, SURE - 0.01), (1, 1.0)):
+        state["outside"][row] = mass
+    before = doubt.overrule(INDEX, SETS, state, torch.tensor(RETURNS - 0.01))
+    assert before.tolist() == [True, True, False, True]  # row 5 is unlabelled
+    after = doubt.overrule(INDEX, SETS, state, torch.tensor(RETURNS))
+    assert after.tolist() == [True, False, False, True]
+    state["outside_limit"].fill_(0.99)  # trust leaves fewer
+    assert doubt.overrule(INDEX, SETS, state, torch.tensor(1.0)).tolist() == [False] * 3 + [True]
 
 
 def test_the_mass_outside_is_averaged_and_the_limits_move(state):

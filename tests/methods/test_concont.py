@@ -211,7 +211,7 @@ def test_metrics_count_what_is_known():
 def test_overruled_rows_learn_like_unlabelled_ones():
     method = replace(VARIANTS[2], trust=0.5, partial_soft=True)
     nets, state = Nets(LinearNet(2), LinearNet(3)), filled(method)
-    batch = replace(problem(epoch=9), weights=cast_votes(problem().candidates))
+    batch = replace(problem(epoch=6), weights=cast_votes(problem().candidates))
     state["outside_limit"].fill_(0.5)
     state["outside"][4] = 0.6
     assert not batch.candidates[4].all()
@@ -227,6 +227,10 @@ def test_overruled_rows_learn_like_unlabelled_ones():
     assert [x.item() for x in out.metrics["overruled"]] == [1, n_partial]
     early = method.losses(nets, state, replace(batch, epoch=torch.tensor(3.0).double()))
     assert early.metrics["overruled"][0] == 0  # the network knows too little to contradict anybody
+    late = replace(batch, epoch=torch.tensor(9.0).double())
+    assert method.losses(nets, state, late).metrics["overruled"][0] == 0  # it is not sure enough
+    state["outside"][4] = 0.95
+    assert method.losses(nets, state, late).metrics["overruled"][0] == 1
 
 
 def test_with_full_trust_nothing_is_doubted_nor_remembered():

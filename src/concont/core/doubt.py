@@ -8,9 +8,11 @@ from torch import Tensor
 from concont.types import State
 
 BEGINS = 0.4  # of the run: before, the network knows too little to contradict anybody
+RETURNS = 0.75  # of the run: from here on only those are overruled of which the network is sure
+SURE = 0.9  # mass outside
 MEMORY = 0.8  # of a row's mass outside its set, a visit
 PACE = 0.1  # of the limit, a step
-LEAST = 0.5  # mass outside up to which a set is never doubted: what it holds is likelier
+LEAST = 0.02  # mass outside up to which a set is never doubted
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,9 @@ class Doubt:
     After every step the limits move to where a share of 1 - trust of the sets of each class is
     doubted: with one limit for all, a class that the network mistakes for another would lose its
     sets, and with them all that could teach it. From `BEGINS` on a doubted set is overruled: the
-    row learns like one without a label, and is judged anew at its next visit.
+    row learns like one without a label, so that a wrong set is not learned by heart before it is
+    found out, and is judged anew at its next visit. From `RETURNS` on a set is believed again
+    unless its mass outside is at least `SURE`: most of those that were doubted are only hard.
     """
 
     trust: float  # share of the sets that are believed; 1: all of them
@@ -39,7 +43,8 @@ class Doubt:
 
     def overrule(self, index: Tensor, sets: Tensor, state: State, done: Tensor) -> Tensor:
         """Which rows `index` (B,) with sets (B, C) are not believed; done: share of the run."""
-        return self._find_doubted(index, sets, state) & (done >= BEGINS)
+        doubted = self._find_doubted(index, sets, state) & (done >= BEGINS)
+        return doubted & ((done < RETURNS) | (state["outside"][index] >= SURE))
 
     def update(self, state: State, index: Tensor, sets: Tensor, probs: Tensor) -> None:
         """Take in a step on rows `index` (B,) of sets and probabilities (B, C), in place."""
