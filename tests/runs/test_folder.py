@@ -201,13 +201,3 @@ def test_damage_is_found_by_its_checksum_and_named(tmp_path):
         DataError, match=r"data\.json is damaged: it does not fit its checksum; put"
     ):
         folder.require_whole("data.json")
-
-
-def test_what_goes_on_with_a_run_names_the_code_that_it_needs(tmp_path):
-    folder = RunFolder(tmp_path / "run")
-    command = f"concont train --resume {folder.path}"
-    assert folder.resume_command() == command
-    own = "method.py:Mine", "net.py:make"
-    assert folder.resume_command(*own) == f"{command} --method method.py:Mine --model net.py:make"
-    in_python = folder.resume_command(own_network="torch.nn.modules.container:Sequential")
-    assert in_python == f"concont.train(resume={str(folder.path)!r}, model=...)"

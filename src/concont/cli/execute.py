@@ -127,6 +127,7 @@ def _announce(run: "PreparedRun", minutes: float | None = None) -> "PreparedRun"
 
 def _execute(run: "PreparedRun") -> None:
     from concont.display import show_progress
+    from concont.runs.resuming import resume_command
     from concont.signals import stop_requests
 
     screen = console()
@@ -137,11 +138,11 @@ def _execute(run: "PreparedRun") -> None:
                 return
     except KeyboardInterrupt:
         begun = (run.folder / "config.yaml").is_file()
-        command = _resume_command(run)
+        command = resume_command(run.folder.path, run.settings)
         cure = f"; go on with: {command}" if begun else ""
         raise Interrupted(f"stopped{cure}") from None
     except OSError as error:
-        command = _resume_command(run)
+        command = resume_command(run.folder.path, run.settings)
         where = f"{printable(error.filename)}: " if error.filename else ""
         begun = (run.folder / "config.yaml").is_file()
         cure = f"; mend this, then go on with: {command}" if begun else ""
@@ -149,11 +150,6 @@ def _execute(run: "PreparedRun") -> None:
     result = _result(run.folder.read_summary())
     print_line(result, screen)
     print_line(f"Run: {run.folder.path}", screen)
-
-
-def _resume_command(run: "PreparedRun") -> str:
-    settings = run.settings
-    return run.folder.resume_command(settings.own_method, settings.model.own)
 
 
 def _result(summary: "Summary") -> str:

@@ -68,14 +68,14 @@ def describe_network(model: nn.Module) -> str:
 def _name(model: Model, reference: str, source: MethodSource) -> Model:
     """With the name and the digest of the code; it may have moved, or changed with a warning."""
     known = model.own
-    if known is not None and ".py:" in known and code_name(known) != code_name(reference):
+    if known is not None and model.own_digest is None:
+        return model  # given as a module, in Python
+    if known is not None and code_name(known) != code_name(reference):
         raise UsageError(
             f"this was trained with network {printable(known)}, not with {printable(reference)}"
         )
     if model.own_digest not in (None, source.digest):
         log.warning("%s has changed since these settings were written", source.reference)
-    if known is not None and ".py:" not in known:
-        return model  # given as a module, in Python
     return replace(model, own=source.reference, own_digest=source.digest)
 
 

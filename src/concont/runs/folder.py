@@ -237,15 +237,6 @@ class RunFolder:
             now = f"in {source} now" if source else "there now"
             raise DataError(f"{self.path} was trained on other data than what is {now}")
 
-    def resume_command(self, own_method: str | None = None, own_network: str | None = None) -> str:
-        """What goes on with the run; own_method, own_network: the user's code that it may run."""
-        if own_network is not None and ".py:" not in own_network:  # a module that Python was given
-            return f"concont.train(resume={str(self.path)!r}, model=...)"
-        words = [f"concont train --resume {self.path}"]
-        words += [] if own_method is None else [f"--method {own_method}"]
-        words += [] if own_network is None else [f"--model {own_network}"]
-        return " ".join(words)
-
     @property
     def finished(self) -> bool:
         """Whether the run came to its end."""

@@ -22,6 +22,7 @@ from concont.errors import DataError, Interrupted, NonFiniteLoss, UsageError
 from concont.nets.network import Moments, Network, build, order_axes
 from concont.ranks import world
 from concont.runs.folder import RunFolder
+from concont.runs.resuming import resume_command
 from concont.runs.settings import Settings
 from concont.training import checkpoint
 from concont.training.evaluate import TestSet, predict_proba, predict_with_features
@@ -119,10 +120,9 @@ class NetworkRun:
                 saved_at = time.perf_counter()
             yield progress
             if stopping:
-                own_code = self.settings.own_method, self.settings.model.own
                 raise Interrupted(
                     f"stopped after step {state.step} of {progress.total}; "
-                    f"go on with: {self.folder.resume_command(*own_code)}"
+                    f"go on with: {resume_command(self.folder.path, self.settings)}"
                 )
 
     def _write_verdict(self) -> None:
