@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from concont.errors import UsageError
-from concont.nets.foreign import count_features, refuse_misfit
+from concont.nets.foreign import count_features, refuse_misfit, warn_if_idle
 
 SHAPE = (1, 8, 8)
 
@@ -52,11 +52,14 @@ def test_a_model_that_returns_the_wrong_thing_is_refused_in_one_line(message):
 
 
 def test_a_model_whose_weights_no_gradient_reaches_is_told(caplog):
-    refuse_misfit(Returning(lambda self, x: x), SHAPE)
-    refuse_misfit(nn.Flatten(), SHAPE)  # has no weights
-    refuse_misfit(Returning(lambda self, x: x).requires_grad_(False), SHAPE)  # frozen on purpose
+    warn_if_idle(Returning(lambda self, x: x), SHAPE)
+    warn_if_idle(nn.Flatten(), SHAPE)  # has no weights
+    warn_if_idle(Returning(lambda self, x: x).requires_grad_(False), SHAPE)  # frozen on purpose
     assert caplog.text == ""
-    refuse_misfit(Returning(lambda self, x: x.detach()), SHAPE)
+    idle = Returning(lambda self, x: x.detach())
+    refuse_misfit(idle, SHAPE)  # it may only be about to predict
+    assert caplog.text == ""
+    warn_if_idle(idle, SHAPE)
     assert "no gradient reaches the model's weights" in caplog.text
 
 

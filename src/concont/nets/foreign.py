@@ -30,10 +30,6 @@ def refuse_misfit(model: Any, shape: Shape) -> None:
         other = count_features(training, shape, rows=3)
         if other != count:
             raise UsageError(f"{MUST}; it gave {count} features in evaluation, {other} in training")
-        if not _can_learn(training, shape):
-            log.warning(
-                "no gradient reaches the model's weights: in training its heads alone learn"
-            )
 
 
 def count_features(backbone: nn.Module, shape: Shape, rows: int = 2) -> int:
@@ -60,12 +56,15 @@ def count_features(backbone: nn.Module, shape: Shape, rows: int = 2) -> int:
     return found.shape[1]
 
 
-def _can_learn(model: nn.Module, shape: Shape) -> bool:
-    """Whether what it returns depends on weights that are to learn, if it has any."""
+def warn_if_idle(model: nn.Module, shape: Shape) -> None:
+    """Say so where what it returns depends on none of the weights that are to learn."""
     learning = [each for each in model.parameters() if each.requires_grad]
-    with torch.enable_grad():
-        inputs = torch.zeros(3, *shape, device=learning[0].device) if learning else None
-        return inputs is None or bool(model(inputs).requires_grad)
+    if not learning:
+        return
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        found = _copy(model).train()(torch.zeros(3, *shape, device=learning[0].device))
+    if not found.requires_grad:
+        log.warning("no gradient reaches the model's weights: in training its heads alone learn")
 
 
 def _copy(model: nn.Module) -> nn.Module:

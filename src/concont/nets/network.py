@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from concont.nets.backbones import BACKBONES, Shape
-from concont.nets.foreign import count_features, refuse_misfit
+from concont.nets.foreign import count_features, refuse_misfit, warn_if_idle
 from concont.rng import SEEDING, derive
 from concont.runs.model_settings import Model
 from concont.types import Nets
@@ -103,10 +103,12 @@ def build(
     """The online network for inputs of `shape`, initialised from `seed`.
 
     `backbone` is a module of the user's own that returns features; it keeps its weights.
-    load_weights: False where a run's own will replace those that `model.weights` names.
+    load_weights: False where a run's own will replace the first ones.
     """
     if backbone is not None:
         refuse_misfit(backbone, shape)
+        if load_weights:
+            warn_if_idle(backbone, shape)
     with SEEDING, torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(seed, "weights"))
         body = _make_backbone(model, shape, load_weights) if backbone is None else backbone
