@@ -39,7 +39,8 @@ def test_a_ledger_elsewhere_is_only_read_and_its_records_are_looked_at(tmp_path,
     path = tmp_path / "other.sqlite"
     Ledger(path).add([{**made_up(CELL), "seconds": "long"}])
     before = path.read_bytes()
-    with pytest.raises(DataError, match=r"other\.sqlite holds no record of a run \(seconds"):
+    told = r"other\.sqlite holds no record of a run \(seconds.*call the file ledger\.sqlite, then"
+    with pytest.raises(DataError, match=told):
         collect_records(path)
     assert path.read_bytes() == before
     with sqlite3.connect(tmp_path / "foreign.sqlite") as table:

@@ -10,6 +10,7 @@ from pathlib import Path
 from concont.config.resolve import write_yaml
 from concont.errors import DataError
 from concont.runs.folder import RunFolder, write_text
+from concont.sweep import ledger
 from concont.sweep.job import Job
 from concont.sweep.record import Record, key_of, of_run, read, write
 
@@ -23,7 +24,7 @@ class SweepFolder:
     @property
     def ledger(self) -> Path:
         """All results so far."""
-        return self.path / "ledger.sqlite"
+        return self.path / ledger.NAME
 
     @property
     def results(self) -> Path:

@@ -5,6 +5,7 @@ at once, a run enters once by its hash, and Python reads it without another libr
 """
 
 import json
+import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from concont.errors import DataError, UsageError, printable
 from concont.runs.json_text import parse_json
 from concont.sweep.record import Record, RecordSchema, key_of
 
+NAME = "ledger.sqlite"
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS results (
   settings_hash TEXT PRIMARY KEY,  -- as of when it came
@@ -142,9 +144,11 @@ class Ledger:
             record: Record = parse_json(text, "it")
             RecordSchema.from_dict(record)
         except DataError as error:
+            where, folder = printable(self.path), shlex.quote(printable(self.path.parent))
+            first = "" if self.path.name == NAME else f"call the file {NAME}, then "
             raise DataError(
-                f"a row of {printable(self.path)} holds no record of a run ({error}); take it out: "
-                f"concont results forget {printable(row)} --folder {printable(self.path.parent)}"
+                f"a row of {where} holds no record of a run ({error}); {first}take it out: "
+                f"concont results forget {shlex.quote(printable(row))} --folder {folder}"
             ) from None
         return record
 
