@@ -21,7 +21,12 @@ from concont.global_state import kept_global_state
 from concont.run import Run, load
 from concont.runs.folder import RunFolder
 from concont.runs.settings import Settings
-from concont.training.trainers import PreparedRun, reopen_run, trainer_of
+from concont.training.trainers import (
+    PreparedRun,
+    read_run_settings,
+    reopen_run,
+    trainer_of,
+)
 from concont.types import Plain
 
 __all__ = ["Run", "load", "train"]
@@ -90,7 +95,8 @@ def train(
             folder = RunFolder(resume)
             code = _find_method_alone(config, out)
             if folder.finished:
-                return load(folder.path, model=model)
+                device = read_run_settings(folder).train.device
+                return load(folder.path, device=device, model=model)
             run = reopen_run(folder, own, model, code)
         _execute(run, progress)
         return load(run.folder.path, device=run.settings.train.device, model=model)
