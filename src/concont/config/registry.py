@@ -132,7 +132,8 @@ def _refuse_no_method(kind: type[Any], reference: str) -> None:
             f"{reference} is no method: it has no {', '.join(missing)}; what it does not need "
             "to say itself it has from concont.types.MethodDefaults"
         )
-    if "weights" not in inspect.signature(getattr(kind, "judge")).parameters:  # noqa: B009
+    taken = list(inspect.signature(getattr(kind, "judge")).parameters)  # noqa: B009
+    if taken[4:5] != ["weights"]:
         raise UsageError(
             f"{reference}: its judge must take (probs, candidates, state, weights), where weights "
             "are those of votes, or None"
