@@ -4,6 +4,8 @@ import copy
 import gc
 import math
 import re
+import subprocess
+import sys
 import time
 from dataclasses import replace
 
@@ -18,7 +20,6 @@ from concont.core.balance import AdaptiveThresholds
 from concont.data.placement import Streamed
 from concont.data.sources import from_arrays
 from concont.errors import ConcontError, Interrupted, NonFiniteLoss
-from concont.global_state import kept_global_state
 from concont.methods.partial import Partial
 from concont.runs.folder import RunFolder
 from concont.training.cuda_speed import Captured
@@ -38,12 +39,31 @@ pytestmark = [
 GPU = torch.device("cuda")
 
 
-def test_random_streams_of_the_gpu_are_afterwards_as_they_were():
-    torch.cuda.manual_seed(3)
-    before = torch.cuda.get_rng_state()
-    with kept_global_state():
+AFTERWARDS = """
+import torch
+from concont.global_state import kept_global_state
+torch.manual_seed(3)
+if {first}:
+    torch.rand(1, device="cuda")
+with {kept}:
+    torch.zeros(1, device="cuda")
+    if {change}:
         torch.cuda.manual_seed(5)
-    assert torch.equal(torch.cuda.get_rng_state(), before)
+print(torch.rand(1, device="cuda").item())
+"""
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_random_streams_of_the_gpu_are_afterwards_as_they_were(first):
+    """Also of one that nobody has used before."""
+    kinds = {"kept_global_state()": True, "torch.enable_grad()": False}
+    numbers = []
+    for kept, change in kinds.items():
+        code = AFTERWARDS.format(first=first, kept=kept, change=change)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        numbers.append(float(done.stdout))
+    assert numbers[0] == numbers[1]
 
 
 def job(config, arrays, folder="unused", model=None, **train):

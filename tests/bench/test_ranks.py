@@ -1,11 +1,11 @@
 import math
 import os
+import subprocess
 import sys
 
 import pytest
 import torch
 
-from concont.bench import ranks
 from concont.bench.ranks import (
     BETWEEN,
     WITHIN,
@@ -18,6 +18,7 @@ from concont.bench.ranks import (
 )
 from concont.bench.step_timing import StepRunner, make_random_dataset, prepare_on_all_rows
 from concont.config.resolve import resolve
+from processes import ENVIRONMENT
 
 SMALL = {
     "data": {"labeled": 0.5, "ambiguity": 0.3},
@@ -99,16 +100,24 @@ def test_a_calculation_adds_messages_to_what_was_measured():
     assert "same_rows" not in estimate_ranks(resolve(SMALL), 40, 8, 1, 16, link)["calculated"]
 
 
+STARTED = """
+import os, sys
+from concont.bench import ranks
+words, path = sys.argv[1:]
+ranks.count_cores = lambda: 5
+os.environ["PYTHONPATH"] = path
+print(ranks.run_on_ranks(2, [words]), os.environ["OMP_NUM_THREADS"])
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("words", "code"), [("--version", 0), ("--bogus", 2), ("kill", 1)])
-def test_ranks_are_started_by_torchrun_and_their_exit_code_is_kept(
-    monkeypatch, tmp_path, words, code
-):
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+def test_ranks_are_started_by_torchrun_and_their_exit_code_is_kept(tmp_path, words, code):
+    path = os.pathsep.join(sys.path)
     if words == "kill":  # a concont of whom each rank is killed
         (tmp_path / "concont.py").write_text("import os\nos.kill(os.getpid(), 9)\n")
-        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(ranks, "count_cores", lambda: 5)
-    assert ranks.run_on_ranks(2, [words]) == code
-    assert os.environ.pop("OMP_NUM_THREADS") == str(math.floor(5 / 2))
+        path = str(tmp_path)
+    own = {name: value for name, value in ENVIRONMENT.items() if name != "OMP_NUM_THREADS"}
+    begun = [sys.executable, "-c", STARTED, words, path]
+    done = subprocess.run(begun, capture_output=True, text=True, env=own, check=False)
+    assert done.stdout.splitlines()[-1:] == [f"{code} {math.floor(5 / 2)}"], done.stderr

@@ -162,7 +162,7 @@ SPOILT = {
     "damaged: data is no dict": lambda p: change(p, text=put_in([], "data")),
     "damaged: .*shape": lambda p: change(p, text=without("data", "shape")),
     "damaged: .*classes are no list": lambda p: change(
-        p, text=put_in([["a"], ["b"]], "more", "classes")
+        p, text=put_in([["a"]] * 3, "more", "classes")
     ),
     "damaged: TypeError": lambda p: change(p, text=put_in("nosuch", "more", "type")),
     "damaged: KeyError": lambda p: change(p, text=without("more", "params", "epochs")),
@@ -173,7 +173,6 @@ SPOILT = {
         p, text=put_in("planted.py:make", "settings", "model", "own")
     ),
     "names other classes": lambda p: change(p, text=put_in(["c", "b", "a"], "more", "classes")),
-    "classes are no list": lambda p: change(p, text=put_in([["a"]] * 3, "more", "classes")),
     "no such file": lambda p: p.unlink(),
 }
 

@@ -209,14 +209,11 @@ def wait_for(path, process):
 def test_a_rank_that_dies_or_hangs_is_named_and_ends_the_run(tmp_path, rank, number):
     process = begin_torchrun(*SHORT, "--out", tmp_path / "run", "--epochs", "400")
     wait_for(tmp_path / "run" / "checkpoint.pt", process)
-    began, pid = time.monotonic(), find_rank(process, rank)
+    pid = find_rank(process, rank)
     os.kill(pid, getattr(signal, number))
     _, told = process.communicate(timeout=SECONDS)
     assert f"error: rank {rank} of 2 ended without a word" in told
     assert process.returncode == 1
-    # The timeout, the time in which all that live say so, torchrun's own before it kills, and
-    # that of a busy machine.
-    assert time.monotonic() - began < 20 + 10 + 30 + 30
 
 
 @pytest.mark.long
