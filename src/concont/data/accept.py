@@ -12,6 +12,7 @@ from concont.errors import DataError
 
 IMAGES, LABELS = ("x_train", "x_test"), ("y_train", "y_test")
 COLOURS = (1, 3)  # channels
+NUMBERS = str.maketrans("uf", "ii")  # kinds of numbers, which are one kind of class
 
 
 def accept_arrays(given: Mapping[str, Any], where: str = "data") -> dict[str, Any]:
@@ -111,7 +112,7 @@ def _accept_labels(found: dict[str, Any]) -> None:
 
 def _are_alike(labels: NDArray[Any], classes: NDArray[Any]) -> bool:
     """Whether labels are these classes, and not their places: all are names, or all numbers."""
-    kinds = [each.dtype.kind.replace("u", "i") for each in (labels, classes)]
+    kinds = [each.dtype.kind.translate(NUMBERS) for each in (labels, classes)]
     return kinds[0] in (kinds[1], "U")
 
 
