@@ -152,6 +152,22 @@ REFUSED = {
     "x_train is int64": {"x_train": IMAGES.astype(int) * 2},
     "x_train is float64": {"x_train": IMAGES / 255},
     "candidates is masked": {"candidates": np.ma.masked_array(SETS, ~SETS)},
+    "candidate_weights holds 'cat ', which is none of the classes": {
+        "candidate_weights": Frame(VOTES[:, ::-1], ["cat ", "bee", "ant"]),
+        "classes": NAMES,
+    },
+    "candidate_weights holds 1, which is none": {
+        "candidate_weights": Frame(VOTES, [1, 2, 3]),
+        "classes": NAMES,
+    },
+    "candidate_weights has 2 columns of 'ant'": {
+        "candidate_weights": Frame(VOTES, ["ant", "ant", "bee"]),
+        "classes": NAMES,
+    },
+    "candidate_weights has 0 columns of 'cat'": {
+        "candidate_weights": Frame(VOTES[:, :2], ["ant", "bee"]),
+        "classes": NAMES,
+    },
     "y_train is masked": {"y_train": np.ma.masked_equal(LABELS, 2)},
 }
 
