@@ -97,9 +97,9 @@ def score_hidden_votes(
 def _standard_error(gains: NDArray[np.float64]) -> float:
     """Of the mean of some gains.
 
-    A few that happen to be equal deviate by nothing, and yet prove nothing. So it is never less than
-    if one of them were off by 1, all that an image can gain: to be surely above 0, the gains must
-    be more than those of SURE whole images, however many there are.
+    A few that happen to be equal deviate by nothing, and yet prove nothing. So the deviation is no
+    less than 1 / sqrt(n), as if one of n were off by 1, all that an image can gain: what is surely
+    above 0 is then more than SURE whole images.
     """
     n = max(1, len(gains))
     deviation = float(gains.std()) if len(gains) else 0.0
