@@ -80,3 +80,10 @@ def test_weights_without_any_vote_are_no_votes(voted):
     sets = np.tile([True, True, False], (40, 1))
     run = voted(np.zeros((40, 3), np.float32), 1, sets)
     assert resolve(run).votes is None
+
+
+def test_votes_that_training_did_not_count_are_read(voted, toy_arrays):
+    votes = cast_votes(toy_arrays["y_train"], [3, 8, 14])
+    blind = {"name": "concont", "queue": 32, "vote_strength": 0}
+    found = resolve(voted(votes, 1, optimizer={"lr": 1e-6}, method=blind))
+    assert found.label[:30].tolist() == votes[:30].argmax(axis=1).tolist()
