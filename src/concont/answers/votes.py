@@ -1,5 +1,6 @@
 """Votes and a network together: each weighs what it has shown to be worth."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,7 +104,7 @@ def _standard_error(gains: NDArray[np.float64]) -> float:
     """
     n = max(1, len(gains))
     deviation = float(gains.std()) if len(gains) else 0.0
-    return max(deviation, 1 / n**0.5) / float(n**0.5)
+    return max(deviation, 1 / math.sqrt(n)) / math.sqrt(n)
 
 
 def _choose_most(votes: Floats, scores: Floats) -> NDArray[np.int64]:
