@@ -9,7 +9,6 @@ from scipy.special import softmax
 import concont
 import oracles
 from concont.answers.resolution import choose_labels, resolve
-from concont.cli.resolve import _tell, describe
 from concont.data.sources import digits
 from concont.errors import DataError, UsageError
 from concont.methods.concont import ConCont
@@ -236,51 +235,3 @@ def test_sets_that_a_run_overruled_are_listed(toy_npz, toy_config, tmp_path, mon
     found = resolve(run)
     assert found.label[row] == found.predicted[row] != before.label[row]
     assert np.flatnonzero(found.overruled != before.overruled).tolist() == [row]
-
-
-@pytest.fixture
-def voted(toy_arrays, toy_config, tmp_path):
-    """Trains on the toys with these votes on 30 of 40, for so many epochs."""
-    truth = toy_arrays["y_train"]
-
-    def train_on(votes, epochs, **more):
-        votes = np.where(np.arange(40)[:, None] < 30, votes, 0)
-        sets = np.where(votes.any(axis=1, keepdims=True), votes > 0, True)
-        path, arrays = tmp_path / "voted.npz", {"y_train": truth, "candidate_weights": votes}
-        np.savez(path, x_train=toy_arrays["x_train"], candidates=sets, **arrays)
-        config = {**toy_config, "data": {"labeled": None, "ambiguity": None, "holdout": 0.0}}
-        config["train"] = {**toy_config["train"], "epochs": epochs}
-        return train(path, config, tmp_path / "run", **more), truth
-
-    return train_on
-
-
-def cast_votes(truth, wrong):
-    """Two votes for the truth and one that is wrong now and then, in the rows `wrong` two."""
-    votes = np.eye(2)[truth] * 2 + np.eye(2)[(truth + np.arange(len(truth)) // 2) % 2]
-    votes[wrong] = (np.eye(2)[1 - truth] * 2 + np.eye(2)[truth])[wrong]
-    return votes.astype(np.float32)
-
-
-def test_votes_and_a_network_that_knows_the_classes_name_labels_together(voted, toy_arrays):
-    truth, wrong = toy_arrays["y_train"], [3, 8, 14]
-    run, _ = voted(cast_votes(truth, wrong), 15)
-    found = resolve(run)
-    assert found.votes.network_helps
-    assert found.accuracy(found.partial) > 27 / 30  # what the most votes say
-    assert found.partial.sum() == 30
-    assert found.overruled[:30].tolist() == [
-        not own[label] for own, label in zip(found.candidates, found.label[:30], strict=False)
-    ]
-
-
-@pytest.mark.parametrize("single", [False, True])
-def test_an_untrained_network_leaves_the_labels_to_the_votes(voted, toy_arrays, single):
-    votes = cast_votes(toy_arrays["y_train"], [3, 8, 14])
-    votes = (votes == votes.max(axis=1, keepdims=True)).astype(np.float32) if single else votes
-    run, _ = voted(votes, 1, optimizer={"lr": 1e-6})
-    found = resolve(run)
-    assert not found.votes.network_helps
-    assert found.label[:30].tolist() == votes[:30].argmax(axis=1).tolist()
-    assert "the most of them decide the labels of 30 images" in "\n".join(_tell(found, 0))
-    assert describe(found)["network_adds_to_votes"] is False

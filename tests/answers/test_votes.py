@@ -121,6 +121,27 @@ def test_shares_of_votes_are_no_counts(images):
     assert not found.network_helps
 
 
+def test_rows_with_any_share_are_no_counts(images):
+    """A whole vote beside two halves is a row of shares."""
+    truth, votes, stream = images
+    votes[::2] = [1, 0.5, 0.5, 0]
+    network = predict(truth, 0.9, stream)
+    _, alone = fit_both(votes, 0 * network)
+    _, both = fit_both(votes, network)
+    assert len(score_hidden_votes(votes, network, alone, both)) == len(votes) / 2
+    votes[:, 0] += 0.25
+    assert combine(votes, network).gain == 0
+
+
+@pytest.mark.parametrize(("count", "helps"), [(2, False), (4, False), (5, True), (12, True)])
+def test_a_few_equal_gains_prove_nothing(count, helps):
+    """Two people contradict each other on every image, and the network is of one's opinion."""
+    votes = np.tile([1.0, 1, 0, 0], (count, 1))
+    found = combine(votes, np.log(np.tile([0.97, 0.01, 0.01, 0.01], (count, 1))))
+    assert found.gain == pytest.approx(0.5)
+    assert found.network_helps == helps
+
+
 def test_an_annotator_who_is_always_wrong(images):
     truth, votes, stream = images
     votes[np.arange(len(truth)), (truth + 1) % C] += 1

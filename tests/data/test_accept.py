@@ -111,10 +111,13 @@ def test_classes_that_are_numbers_are_no_places():
 
 
 def test_they_are_so_in_every_type_of_whole_numbers():
-    for kind in (np.uint8, np.int32):
+    for kind in (np.uint8, np.int32, np.float64):
         given = {"x_train": IMAGES, "y_train": np.array([1, 2, 3, 2, 1, 1], kind)}
         found = from_arrays(accept_arrays({**given, "classes": [1, 2, 3]}))
         assert found.y_train.tolist() == [0, 1, 2, 1, 0, 0]
+        given["y_train"] = [1.0, 2.0, 3.0, 2.0, 1.0, -1.0]
+        found = from_arrays(accept_arrays({**given, "classes": np.array([1, 2, 3], kind)}))
+        assert found.y_train.tolist() == [0, 1, 2, 1, 0, -1]
 
 
 @pytest.mark.parametrize("labels", [[None] * 6, [np.nan] * 6, [""] * 6])
@@ -149,6 +152,22 @@ REFUSED = {
     "x_train is int64": {"x_train": IMAGES.astype(int) * 2},
     "x_train is float64": {"x_train": IMAGES / 255},
     "candidates is masked": {"candidates": np.ma.masked_array(SETS, ~SETS)},
+    "candidate_weights holds 'cat ', which is none of the classes": {
+        "candidate_weights": Frame(VOTES[:, ::-1], ["cat ", "bee", "ant"]),
+        "classes": NAMES,
+    },
+    "candidate_weights holds 1, which is none": {
+        "candidate_weights": Frame(VOTES, [1, 2, 3]),
+        "classes": NAMES,
+    },
+    "candidate_weights has 2 columns of 'ant'": {
+        "candidate_weights": Frame(VOTES, ["ant", "ant", "bee"]),
+        "classes": NAMES,
+    },
+    "candidate_weights has 0 columns of 'cat'": {
+        "candidate_weights": Frame(VOTES[:, :2], ["ant", "bee"]),
+        "classes": NAMES,
+    },
     "y_train is masked": {"y_train": np.ma.masked_equal(LABELS, 2)},
 }
 

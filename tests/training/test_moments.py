@@ -37,6 +37,18 @@ def test_a_feature_that_does_not_vary_counts_for_nothing(caplog):
     assert normalised[:, 0].std() == pytest.approx(1, rel=0.05)
 
 
+def test_in_a_million_rows_one_that_does_not_vary_is_no_warning(caplog):
+    """The sum of so many is rounded, and the mean is not quite the number."""
+    rows = np.full((1_000_000, 2), 0.1)
+    _, std = moments.measure_features(rows)
+    assert caplog.text == ""
+    assert std.tolist() == [pytest.approx(NEVER_VARIES)] * 2
+    rows[7, 1] += 1e-9
+    moments.measure_features(rows)
+    assert "1 of 2 features vary too little beside their mean" in caplog.text
+    assert "feature 1 first" in caplog.text
+
+
 def test_numbers_beyond_float32_are_no_warning():
     """They are refused in words where the rows are placed; a warning is an error here."""
     rows = np.random.RandomState(0).randn(20, 2) * [1e300, 1]

@@ -49,7 +49,7 @@ class Resolution:
     features: Floats  # (N, D) unit rows
     truth: Labels  # (N,) true labels for measuring alone, -1 unknown
     calibration: Calibration | None  # None: there is no hold-out to fit it on
-    votes: JointEstimate | None = None  # of the partial images; None: no votes were counted
+    votes: JointEstimate | None = None  # of the images with votes; None: there are none
 
     def __len__(self) -> int:
         return len(self.label)
@@ -148,12 +148,8 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
     probs = softmax(scores / temperature, axis=1)
     opinion = _ask_run(run, softmax(scores, axis=1), problem)
     choice = choose_labels(probs, problem.candidates, doubted=opinion.doubted)
-    estimate = None
-    if problem.weights is not None:
-        estimate = combine(
-            problem.weights[problem.partial],
-            log_softmax(scores / temperature, axis=1)[problem.partial],
-        )
+    estimate = _ask_votes(log_softmax(scores / temperature, axis=1), problem)
+    if estimate is not None:
         choice = count_votes_in(choice, problem, estimate)
     unit = to_unit_rows(features)
     neighbours = count_neighbours(unit, choice.label, len(problem.classes))
@@ -178,12 +174,17 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
     )
 
 
-def count_votes_in(choice: Choice, problem: Problem, estimate: JointEstimate) -> Choice:
-    """The same with the labels of images that were voted on by votes and network together.
+def _ask_votes(log_probs: Floats, problem: Problem) -> JointEstimate | None:
+    """What votes and network (N, C) say of the images with votes; a set alone is no votes."""
+    if problem.weights is None or problem.voted is None or not problem.voted.any():
+        return None
+    return combine(problem.weights[problem.voted], log_probs[problem.voted])
 
-    A network that tells nothing beyond the votes is not listened to: the most votes decide.
-    """
-    rows = np.flatnonzero(problem.partial)
+
+def count_votes_in(choice: Choice, problem: Problem, estimate: JointEstimate) -> Choice:
+    """The same, but images that were voted on get the label of `combine`: docs/votes.md."""
+    assert problem.voted is not None
+    rows = np.flatnonzero(problem.voted)
     label, probability = choice.label.copy(), choice.probability.copy()
     overruled = choice.overruled.copy()
     label[rows], probability[rows] = estimate.label, estimate.probability

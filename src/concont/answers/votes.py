@@ -1,5 +1,6 @@
 """Votes and a network together: each weighs what it has shown to be worth."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +49,7 @@ def combine(votes: Floats, log_probs: Floats) -> JointEstimate:
     _, alone = fit_both(votes, np.zeros_like(log_probs))
     gains = score_hidden_votes(votes, log_probs, alone, both)
     gain = float(gains.mean()) if len(gains) else 0.0
-    helps = len(gains) > 1 and gain > SURE * float(gains.std()) / len(gains) ** 0.5
+    helps = gain > SURE * _standard_error(gains)
     label, posterior = both.posterior.argmax(axis=1), both.posterior
     if not helps:
         label, posterior = _choose_most(votes, first.posterior), first.posterior
@@ -76,21 +77,34 @@ def score_hidden_votes(
     """How much more of an image's votes both name than most do (images with two votes or more,).
 
     Each vote is named from the others of its image; of classes with equally many the one that is
-    likeliest by the votes alone.
+    likeliest by the votes alone. Images with shares in the place of counts are left out.
     """
     total = votes.sum(axis=1)
+    counted = (votes % 1 == 0).all(axis=1) & (total >= 2)
     apart, together = np.log(alone.confusion).T, np.log(both.confusion).T  # (C voted, C true)
     by_votes, by_both = votes @ apart, both.strength * log_probs + votes @ together
     gains = np.zeros(len(votes))
     for k in range(votes.shape[1]):
-        rows = np.flatnonzero((votes[:, k] >= 1) & (total >= 2))
+        rows = np.flatnonzero((votes[:, k] >= 1) & counted)
         others = votes[rows].copy()
         others[:, k] -= 1
         most = _choose_most(others, by_votes[rows] - apart[k]) == k
         named = (by_both[rows] - together[k]).argmax(axis=1) == k
         gains[rows] += votes[rows, k] / total[rows] * (named * 1.0 - most)
-    found: NDArray[np.float64] = gains[total >= 2]
+    found: NDArray[np.float64] = gains[counted]
     return found
+
+
+def _standard_error(gains: NDArray[np.float64]) -> float:
+    """Of the mean of some gains.
+
+    A few that happen to be equal deviate by nothing, and yet prove nothing. So the deviation is no
+    less than 1 / sqrt(n), as if one of n were off by 1, all that an image can gain: what is surely
+    above 0 is then more than SURE whole images.
+    """
+    n = max(1, len(gains))
+    deviation = float(gains.std()) if len(gains) else 0.0
+    return max(deviation, 1 / math.sqrt(n)) / math.sqrt(n)
 
 
 def _choose_most(votes: Floats, scores: Floats) -> NDArray[np.int64]:

@@ -131,12 +131,12 @@ def _tell(found: "Resolution", held: int) -> Iterator[str]:
 
 
 def _tell_votes(found: "Resolution") -> str:
-    voted = count(int(found.partial.sum()), "image")
     assert found.votes is not None
+    voted = count(len(found.votes.label), "image")
     if found.votes.network_helps:
         return f"votes and network together name the labels of {voted}"
     return (
-        "nothing shows that the network adds to the votes: the most of them decide the labels of "
+        "nothing shows that the network adds to the votes: most of them decide the labels of "
         f"{voted}; train longer, or get more votes an image"
     )
 

@@ -12,6 +12,7 @@ from concont.errors import DataError
 
 IMAGES, LABELS = ("x_train", "x_test"), ("y_train", "y_test")
 COLOURS = (1, 3)  # channels
+NUMBERS = str.maketrans("uf", "ii")  # kinds of numbers, which are one kind of class
 
 
 def accept_arrays(given: Mapping[str, Any], where: str = "data") -> dict[str, Any]:
@@ -81,12 +82,21 @@ def _accept_weights(found: dict[str, Any]) -> None:
     weights = found.get("candidate_weights")
     if weights is None or np.ma.isMaskedArray(weights):
         return
-    names = list(weights.columns) if is_frame(weights) else []
     array = as_array(weights.toarray() if hasattr(weights, "toarray") else weights)
-    classes = as_array(found["classes"]).tolist() if "classes" in found else []
-    if names and set(names) == set(classes) and len(names) == len(classes):
-        array = array[:, [names.index(each) for each in classes]]
+    if is_frame(weights) and "classes" in found:
+        array = array[:, _order_columns(list(weights.columns), as_array(found["classes"]))]
     found["candidate_weights"] = array
+
+
+def _order_columns(names: list[Any], classes: NDArray[Any]) -> list[int]:
+    """Where the column of each class is; columns called 0, 1, 2, ... are in order already."""
+    if set(names) != set(classes.tolist()) and names == list(range(len(classes))):
+        return names
+    _refuse_unknown(np.array(names, dtype=object), classes, "candidate_weights")
+    for each in classes.tolist():
+        if names.count(each) != 1:
+            raise ValueError(f"candidate_weights has {names.count(each)} columns of {each!r}")
+    return [names.index(each) for each in classes.tolist()]
 
 
 def _accept_labels(found: dict[str, Any]) -> None:
@@ -111,7 +121,7 @@ def _accept_labels(found: dict[str, Any]) -> None:
 
 def _are_alike(labels: NDArray[Any], classes: NDArray[Any]) -> bool:
     """Whether labels are these classes, and not their places: all are names, or all numbers."""
-    kinds = [each.dtype.kind.replace("u", "i") for each in (labels, classes)]
+    kinds = [each.dtype.kind.translate(NUMBERS) for each in (labels, classes)]
     return kinds[0] in (kinds[1], "U")
 
 

@@ -38,6 +38,7 @@ class Problem:
     names: tuple[str, ...] | None = None  # (N,) what the images are called, if anything
     # (N, C) votes for each candidate, 0 outside a set, all 1 where unlabelled; None: not counted
     weights: NDArray[np.float32] | None = None
+    voted: NDArray[np.bool_] | None = None  # (N,) whose weights are votes; None: not counted
 
     @property
     def partial(self) -> NDArray[np.bool_]:
@@ -73,6 +74,7 @@ def make_problem(data: Dataset, settings: Data) -> Problem:
     if not settings.unlabeled:
         rows = rows[sets.labeled[rows]]
     _warn_of_labels_outside_sets(data.y_train[rows], candidates[rows])
+    weights, voted = _keep_weights(data.weights, sets)
     measured, test_labels = _name_measured(data, held), data.y_test
     if len(held):
         test_labels = None if measured == "sets" else data.y_train[held]
@@ -93,7 +95,8 @@ def make_problem(data: Dataset, settings: Data) -> Problem:
         test_candidates=test_sets,
         fit=data.fit,
         names=None if data.names is None else tuple(data.names[row] for row in rows),
-        weights=None if data.weights is None else _keep_weights(data.weights, sets)[rows],
+        weights=None if weights is None else weights[rows],
+        voted=None if voted is None else voted[rows],
     )
 
 
@@ -107,12 +110,19 @@ def find_informative(
     return np.asarray(says)
 
 
-def _keep_weights(weights: NDArray[np.float32], sets: CandidateSets) -> NDArray[np.float32]:
-    """Those of the labels that a row's set holds; all 1 where none of them counts."""
+def _keep_weights(
+    weights: NDArray[np.float32] | None, sets: CandidateSets
+) -> tuple[NDArray[np.float32] | None, NDArray[np.bool_] | None]:
+    """Those of the labels that a row's set holds, all 1 where none of them counts; where any does.
+
+    Candidates that all weigh 1 since nobody counted are no votes that contradict each other.
+    """
+    if weights is None:
+        return None, None
     kept = np.where(sets.candidates & sets.labeled[:, None], weights, 0)
-    none = ~kept.any(axis=1)
-    kept[none] = sets.candidates[none]
-    return np.asarray(kept, dtype=np.float32)
+    voted = np.asarray(kept.any(axis=1))
+    kept[~voted] = sets.candidates[~voted]
+    return np.asarray(kept, dtype=np.float32), voted
 
 
 def _draw_test_sets(

@@ -40,15 +40,15 @@ def read_to_fit(estimator: BaseEstimator, X: Any, image_size: int | None) -> NDA
 
     image_size: side that image files are given; None: their own.
     """
-    for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
-        vars(estimator).pop(name, None)
     if image_size is not None:
         check_setting("image_size", image_size, 1, MOST_PIXELS, whole=True)
-    if holds_paths(X):
-        paths = [str(path) for path in X]
-        side = choose_side(paths) if image_size is None else int(image_size)
-        return load_images(paths, (side, side), CHANNELS, FIT).pixels
-    return _read_array(estimator, X, fits=True)
+    if not holds_paths(X):
+        return _read_array(estimator, X, fits=True)
+    paths = [str(path) for path in X]
+    side = choose_side(paths) if image_size is None else int(image_size)
+    pixels = load_images(paths, (side, side), CHANNELS, FIT).pixels
+    _forget_features(estimator)
+    return pixels
 
 
 def read_in_parts(estimator: BaseEstimator, X: Any, predictor: Predictor) -> Iterable[NDArray[Any]]:
@@ -77,9 +77,18 @@ def _read_array(estimator: BaseEstimator, X: Any, fits: bool) -> NDArray[Any]:
     if hasattr(X, "detach"):
         X = as_array(X)
     if not hasattr(X, "toarray") and _count_axes(X) > 2:
-        return check_images(to_inputs(X), "X", "fit" if fits else "predict")
+        images = check_images(to_inputs(X), "X", "fit" if fits else "predict")
+        if fits:
+            _forget_features(estimator)
+        return images
     rows: NDArray[Any] = validate_data(estimator, X, dtype=FLOATS, reset=fits)
     return rows
+
+
+def _forget_features(estimator: BaseEstimator) -> None:
+    """Those of an earlier fit on rows, once images are read: a failure before spoils nothing."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        vars(estimator).pop(name, None)
 
 
 def _count_axes(X: Any) -> int:

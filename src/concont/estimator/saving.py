@@ -81,6 +81,8 @@ class SavedMixin:
     ) -> Self:
         """Read what `save` wrote.
 
+        Code of your own that the file names is never run: to `fit` anew, set `method` again.
+
         Parameters
         ----------
         path : str or Path
@@ -89,7 +91,6 @@ class SavedMixin:
             Where to predict.
         network : nn.Module, optional
             The own network that it was trained with, if any; a copy gets the file's weights.
-            Code of your own that the file names is never run: to `fit` anew, set `method` again.
 
         Returns
         -------

@@ -32,7 +32,7 @@ class RowVotes:
     n_classes: int
 
     def dense(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The votes (R, C) of some rows; 0 for all classes of an unlabelled one."""
+        """The votes (R, C) of some rows; 0 for all classes of one without votes."""
         first = np.searchsorted(self.row, rows)
         sizes = np.searchsorted(self.row, rows, side="right") - first
         place = np.repeat(np.arange(len(rows)), sizes)  # (K,) of the members among the rows asked
@@ -136,4 +136,8 @@ def _make_candidates(sets: TableSets) -> NDArray[np.bool_]:
 
 
 def _make_votes(sets: TableSets) -> RowVotes:
-    return RowVotes(sets.members.row, sets.members.name, sets.votes, len(sets.classes))
+    """Those that were counted: a row without counts has none."""
+    members = sets.members
+    counted = sets.n_counts[members.row] > 0
+    votes = (members.row[counted], members.name[counted], sets.votes[counted])
+    return RowVotes(*votes, len(sets.classes))

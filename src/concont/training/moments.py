@@ -25,13 +25,26 @@ def measure_features(rows: Inputs | RowsOf) -> tuple[Tensor, Tensor]:
     n_rows, size = rows.shape
     step = max(1, AT_ONCE // size)
     parts = [slice(start, start + step) for start in range(0, n_rows, step)]
-    mean = sum((_widen(rows, part).sum(axis=0) for part in parts), np.zeros(size)) / n_rows
+    mean, varies = _measure_mean(rows, parts)
     squares = (((_widen(rows, part) - mean) ** 2).sum(axis=0) for part in parts)
     std = np.sqrt(sum(squares, np.zeros(size)) / n_rows)
-    tells = (std > DIGITS * np.abs(mean)) & (std > np.finfo(np.float32).tiny)
-    _warn_of_lost(np.flatnonzero(~tells & (std > 1e-12 * np.abs(mean))), size)
+    tells = varies & (std > DIGITS * np.abs(mean)) & (std > np.finfo(np.float32).tiny)
+    _warn_of_lost(np.flatnonzero(varies & ~tells), size)
     std = np.where(tells, std, NEVER_VARIES)
     return torch.tensor(mean, dtype=torch.float32), torch.tensor(std, dtype=torch.float32)
+
+
+def _measure_mean(
+    rows: Inputs | RowsOf, parts: list[slice]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The mean (D,) of each feature, and whether it varies, which no rounding of sums touches."""
+    n_rows, size = rows.shape
+    total, low, high = np.zeros(size), np.full(size, np.inf), np.full(size, -np.inf)
+    for part in parts:
+        wide = _widen(rows, part)
+        total += wide.sum(axis=0)
+        low, high = np.minimum(low, wide.min(axis=0)), np.maximum(high, wide.max(axis=0))
+    return total / n_rows, high > low
 
 
 def _warn_of_lost(lost: NDArray[np.intp], size: int) -> None:
