@@ -1,6 +1,7 @@
 """The page as a browser shows it: drawn, filtered, by keyboard, and live while a run trains."""
 
 import itertools
+import signal
 import socket
 import subprocess
 import time
@@ -322,11 +323,14 @@ def test_watching_follows_a_run_that_trains(visit, toy_npz, tmp_path):
         seen = visit().open(url)
         assert "Waiting for a run" in seen.page.text_content("h1")
         train = subprocess.Popen([*COMMAND, "train", *words], **options, stdout=subprocess.DEVNULL)
+        wait_for(lambda: list(tmp_path.glob("run/metrics.jsonl")), pause=0.01)
+        train.send_signal(signal.SIGSTOP)  # else it may have ended before the page is looked at
         plot = "figure[data-chart='accuracy'] .plot"
         seen.page.wait_for_selector(f"{plot} .main-svg", timeout=60_000)
         seen.page.locator(plot).evaluate("plot => Plotly.relayout(plot, {'xaxis.range': [0, 99]})")
         seen.page.evaluate("scrollTo({top: 150, behavior: 'instant'})")
         first = count_points(seen, plot)
+        train.send_signal(signal.SIGCONT)
         wait_for(lambda: count_points(seen, plot) > first)
         assert seen.page.evaluate("scrollY") == 150
         assert seen.page.locator(plot).evaluate("plot => plot.layout.xaxis.range") == [0, 99]
@@ -338,6 +342,7 @@ def test_watching_follows_a_run_that_trains(visit, toy_npz, tmp_path):
     finally:
         for process in (train, watch):
             if process is not None:
+                process.send_signal(signal.SIGCONT)
                 process.terminate()
                 process.communicate(timeout=20)
     assert watch.returncode == 0
@@ -347,11 +352,11 @@ def count_points(seen, plot):
     return seen.page.locator(plot).evaluate("plot => plot.data[0].x.length")
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition, seconds=60, pause=0.2):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
-        time.sleep(0.2)
+        time.sleep(pause)
 
 
 @pytest.mark.long
