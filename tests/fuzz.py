@@ -25,6 +25,7 @@ from pathlib import Path
 
 import fuzz_readers
 from concont.errors import ConcontError
+from concont.nets.weights import WEIGHTS
 
 SECONDS = 10  # of a case
 MEMORY = 2 * 2**30  # bytes beyond those that the imports take
@@ -134,8 +135,11 @@ def watch(folder):
         elif event == "open" and isinstance(arguments[0], str | bytes | os.PathLike):
             path, mode = os.path.realpath(os.fsdecode(arguments[0])), arguments[1] or "r"
             writes = any(letter in mode for letter in "wax+")
+            named = os.path.basename(path) == WEIGHTS  # of a run that settings may name, anywhere
             known = path.startswith(own) or (
-                path.startswith((*ALLOWED, SOURCE)) and not writes and path != "/etc/passwd"
+                (named or path.startswith((*ALLOWED, SOURCE)))
+                and not writes
+                and path != "/etc/passwd"
             )
             if not known:
                 notes.append(f"open {path} {mode}")

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,13 @@ def test_weights_that_are_not_there_are_one_line(tmp_path):
     path = tmp_path / "none.safetensors"
     with pytest.raises(UsageError, match=f"weights {path}: No such file"):
         identify_weights(Model(NAME, weights=str(path)))
+
+
+def test_what_is_no_file_is_refused_before_it_is_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
+        with pytest.raises(UsageError, match=": no file"):
+            digest_file(path)
 
 
 def test_a_file_that_has_changed_is_refused(path):

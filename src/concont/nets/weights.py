@@ -32,6 +32,8 @@ def find_run_weights(start: str) -> Path:
 
 def digest_file(path: Path) -> str:
     """Sixteen digits that stand for the content."""
+    if path.exists() and not path.is_file():  # a pipe or a device may never end
+        raise UsageError(f"weights {path}: no file")
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:16]
