@@ -175,6 +175,14 @@ def test_what_only_image_files_have_is_refused_of_arrays(toy_npz):
     assert load_data(Data(str(toy_npz))).fit is None
 
 
+def test_a_folder_that_is_not_there_is_told(tmp_path):
+    missing = Data(source=str(tmp_path / "photos"), votes="votes.csv")
+    with pytest.raises(UsageError, match="photos' is neither: there is no such file or folder"):
+        load_data(missing)
+    with pytest.raises(UsageError, match="'digits' is neither$"):
+        load_data(replace(missing, source="digits"))
+
+
 def test_a_name_is_never_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "digits").mkdir()

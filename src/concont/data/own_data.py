@@ -203,6 +203,9 @@ def _identify(known: str, contents: Sequence[str], size: int, fit: str, classes:
 def _refuse_file_settings(data: Data) -> None:
     for name in ("images", "unlabeled_images", "votes", "image_size", "fit"):
         if getattr(data, name) != getattr(Data, name):
+            there = data.source in NAMED_SOURCES or Path(data.source).exists()
+            missing = "" if there else ": there is no such file or folder"
             raise UsageError(
-                f"data.{name} goes with a table or a folder of images; {data.source!r} is neither"
+                f"data.{name} goes with a table or a folder of images; {data.source!r} is "
+                f"neither{missing}"
             )
