@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from concont.augment.views import draw_uniforms
 from concont.bench.step_timing import StepRunner, make_random_dataset, prepare_on_all_rows
 from concont.bench.timing import time_steady_ms
 from concont.cores import count_cores
@@ -84,7 +83,7 @@ def measure_messages(runner: StepRunner) -> Messages:
     norms = [m for net in run.state.nets.modules.values() for m in net.modules()]
     handles = [m.register_forward_hook(note) for m in norms if isinstance(m, _BatchNorm)]
     index, images = next(runner.batches)
-    draws = draw_uniforms(run.settings.views, method.views, len(index), run.state.views)
+    draws = step.draw(len(index))
     with torch.no_grad():
         batch = step.batch(index, step.render_views(images, draws))
     out = method.losses(run.state.nets, run.state.method_state, batch)

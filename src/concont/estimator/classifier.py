@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
@@ -170,7 +171,7 @@ class PartialLabelClassifier(SetScoreMixin, SavedMixin, BaseEstimator):  # type:
                 )
                 self._take(run, targets.classes)
         scores, _ = self._predictor.scores_and_features(inputs)
-        chosen = choose_labels(_softmax(scores), targets.sets).label
+        chosen = choose_labels(softmax(scores, axis=1), targets.sets).label
         self.labels_ = self.classes_[chosen]
         return self
 
@@ -263,9 +264,3 @@ class PartialLabelClassifier(SetScoreMixin, SavedMixin, BaseEstimator):  # type:
         probs = self._predictor.predict_proba(inputs).astype(np.float64)
         found: NDArray[np.float64] = probs / probs.sum(axis=1, keepdims=True)
         return found
-
-
-def _softmax(scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    found: NDArray[np.float32] = powers / powers.sum(axis=1, keepdims=True)
-    return found
