@@ -60,3 +60,10 @@ def save(tmp_path):
     return lambda name, content, **options: save_image(
         tmp_path / "images" / name, content, **options
     )
+
+
+@pytest.fixture
+def uncompiled(monkeypatch):
+    """A fast step that is captured and, to save time, not compiled."""
+    for module in ("step", "cuda_speed"):
+        monkeypatch.setattr(f"concont.training.{module}.compiled", lambda part, *rest: part)
