@@ -36,12 +36,12 @@ class Visit:
         return self
 
     def show(self, selector):
-        """Scroll to it, and wait until its chart is drawn."""
+        """Scroll to it, and wait until its chart is drawn as the page is now."""
         self.page.locator(selector).first.evaluate(
             "each => each.scrollIntoView({behavior: 'instant', block: 'center'})"
         )
         if selector.startswith("figure"):
-            self.page.wait_for_selector(f"{selector} .main-svg", timeout=20_000)
+            self.page.wait_for_selector(f"{selector}[data-drawn='yes']", timeout=20_000)
 
     def show_everything(self):
         for name in self.page.locator("figure:visible").evaluate_all(

@@ -39,7 +39,7 @@ def test_watching_follows_a_run_that_trains(visit, toy_npz, tmp_path):
         assert seen.page.locator(plot).evaluate("plot => plot.layout.xaxis.range") == [0, 99]
         assert train.wait(120) == 0
         wait_for(lambda: "Accuracy so far" not in seen.page.text_content("#summary"))
-        assert count_points(seen, plot) == 60
+        wait_for(lambda: count_points(seen, plot) == 60)
         assert seen.said == []
         assert all(address.startswith(url) or address == "data:," for address in seen.asked)
     finally:

@@ -44,13 +44,13 @@
 
   const draw = (figure) => {
     const chart = chartOf(figure);
-    if (!chart) return Promise.resolve();
+    if (!chart) return;
     const layout = paint(chart.layout, "");
     layout.font.family = font;
     if (figure.clientWidth < 480) layout.legend = { ...layout.legend, y: -0.28, yanchor: "top" };
     const plot = figure.querySelector(".plot");
-    figure.dataset.drawn = "yes";
-    return Plotly.react(plot, paint(chart.data, ""), layout, OPTIONS).then(() => {
+    Plotly.react(plot, paint(chart.data, ""), layout, OPTIONS).then(() => {
+      if (!figure.dataset.stale) figure.dataset.drawn = "yes"; // as the page is now
       // Said in words beside it: a screen reader need not spell the labels of axes.
       plot.querySelectorAll(".main-svg").forEach((svg) => svg.setAttribute("aria-hidden", "true"));
     });
@@ -93,12 +93,13 @@
   );
   const refresh = (figure) => {
     figure.dataset.stale = "";
-    return draw(figure);
+    draw(figure);
   };
   const update = () => {
     figures.forEach((figure) => {
       describe(figure);
       figure.dataset.stale = "yes";
+      figure.dataset.drawn = "";
       if (figure.dataset.near) refresh(figure);
     });
     find("main > section").forEach((section) => {
