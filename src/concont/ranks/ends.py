@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass
 from types import FrameType
 from typing import NoReturn
 
-from concont.errors import ConcontError, Interrupted
+from concont.errors import ConcontError, Interrupted, UsageError
 from concont.ranks import world
+from concont.ranks.store import is_searching
 from concont.ranks.world import ENDED, PAUSE, WORLD, LostRank
 from concont.signals import Stopped
 
@@ -53,7 +54,7 @@ def joined() -> Iterator[None]:
     except BaseException as error:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # until this rank has said why it ends
         told = _end(error)
-        if WORLD.on_gpu:
+        if WORLD.on_gpu or is_searching():
             atexit.register(_exit_at_once, get_exit_code(told))
         if told is error:
             raise
@@ -77,8 +78,9 @@ def _be_silent() -> None:
 def _end(error: BaseException) -> BaseException:
     """Tell the others that this rank ends; what it is to end with."""
     own = describe(error)
-    if WORLD.store is None:  # the ranks have not met: each has found that by itself
-        return error if world.leads() else SystemExit(own.code)
+    if WORLD.store is None:  # the ranks have not met: why, another may not know
+        speaks = world.leads() or isinstance(error, UsageError)
+        return error if speaks else SystemExit(own.code)
     with suppress(RuntimeError):  # the store may be gone, with rank 0
         WORLD.store.set(f"end/{WORLD.rank}", json.dumps(asdict(own)))
         WORLD.store.set(ENDED, "")
@@ -104,7 +106,7 @@ def get_exit_code(error: BaseException) -> int:
 
 
 def _exit_at_once(code: int) -> None:
-    """Without taking NCCL down, which would wait for ranks that are gone."""
+    """Without waiting for what PyTorch does in C++: for ranks that are gone, or never came."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

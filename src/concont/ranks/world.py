@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from concont.errors import ConcontError, UsageError, printable
+from concont.ranks.store import open_store
 
 if TYPE_CHECKING:
     import torch
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 START = 60.0  # seconds that ranks wait for each other's processes
 LONGER = 60.0  # seconds that a GPU waits longer for another than its process does, which can say so
 PAUSE = 0.05  # seconds between two looks at the store
+PORTS = 2**16
 RESTARTS = "TORCHELASTIC_RESTART_COUNT"
 ENDED = "ended"  # the key that whoever ends before its time sets
 
@@ -76,9 +78,6 @@ def is_restarted() -> bool:
 
 def connect() -> None:
     """Meet the other ranks, as the environment of torchrun says; tensors come later: `form`."""
-    from torch._C._distributed_c10d import PrefixStore
-    from torch.distributed.rendezvous import rendezvous
-
     wanted = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
     missing = [name for name in wanted if name not in os.environ]
     if missing:
@@ -86,16 +85,12 @@ def connect() -> None:
     rank, size = _read_number("RANK"), _read_number("WORLD_SIZE")
     if rank >= size:
         raise UsageError(f"RANK is {rank}; of WORLD_SIZE {size} it must be 0 to {size - 1}")
+    if _read_number("MASTER_PORT") >= PORTS:
+        raise UsageError(f"MASTER_PORT is {os.environ['MASTER_PORT']}; it must be below {PORTS}")
     WORLD.rank, WORLD.size, WORLD.local = rank, size, _read_number("LOCAL_RANK", "0")
-    where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
-    try:
-        store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=START)))
-    except (RuntimeError, ValueError) as error:
-        if "EADDRINUSE" in str(error) or "already in use" in str(error):
-            raise UsageError(
-                f"{where} is in use by another program: choose another --master-port"
-            ) from None
-        raise UsageError(f"the ranks do not meet at {where} within {START:.0f} s") from None
+    store = open_store(rank, START)
+    from torch._C._distributed_c10d import PrefixStore
+
     # Torchrun's store may outlive the processes that it starts anew.
     WORLD.store = PrefixStore(f"start {os.environ.get(RESTARTS, '0')}", store)
 
