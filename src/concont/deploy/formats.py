@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from concont import version
 from concont.api import Run
 from concont.data.placement import channels_first, to_floats
+from concont.deploy import checksum
 from concont.deploy.description import LOGITS, PROBABILITIES, Description
 from concont.errors import ConcontError, UsageError
 from concont.training.network_run import NetworkPredictor
@@ -90,7 +91,7 @@ def describe_run(run: Run, licence: str | None) -> Description:
 
 
 def write_onnx(module: Deployed, description: Description, path: Path) -> None:
-    """The graph and its weights as one ONNX file."""
+    """The graph and its weights as one ONNX file, its checksum at the end."""
     import onnx
 
     with quiet():
@@ -108,9 +109,9 @@ def write_onnx(module: Deployed, description: Description, path: Path) -> None:
     model = program.model_proto
     _remove_traces(model)
     onnx.helper.set_model_props(model, description.as_texts())
-    if model.ByteSize() >= TOO_LARGE:
+    if model.ByteSize() + checksum.SIZE >= TOO_LARGE:
         raise ConcontError("the network has over 2 GB, more than one ONNX file can hold")
-    path.write_bytes(model.SerializeToString())
+    path.write_bytes(checksum.add_checksum(model.SerializeToString()))
 
 
 def reopen_onnx(path: Path, module: Deployed) -> Compute:

@@ -11,6 +11,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from concont.cores import count_cores
+from concont.deploy.checksum import fits_checksum
 from concont.deploy.description import (
     FEATURES,
     IMAGES,
@@ -89,6 +90,8 @@ def load_onnx(path: Path, device: str = "auto") -> OnnxModel:
         "session.model_external_initializers_file_folder_path", os.devnull
     )
     content, where = _read(path), printable(path)
+    if not fits_checksum(content):
+        raise DataError(f"{where} was damaged or changed after its export (its checksum differs)")
     try:
         # Else it prints what is wrong, raw as it stands in the file, before it raises it.
         session = ort.InferenceSession(content, options, providers=[provider], enable_fallback=0)

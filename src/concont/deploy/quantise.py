@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from concont.data.mapped_arrays import RowsOf
 from concont.data.problem import Problem
 from concont.deploy.check import spread
+from concont.deploy.checksum import add_checksum
 from concont.deploy.description import IMAGES, LOGITS
 from concont.deploy.formats import quiet
 from concont.deploy.onnx_model import OnnxModel, load_onnx
@@ -111,7 +112,6 @@ def _find_last_layer(path: Path) -> list[str]:
 def _copy_description(model: Path, out: Path) -> None:
     import onnx
 
-    told = {each.key: each.value for each in onnx.load(model).metadata_props}
     made = onnx.load(out)
-    onnx.helper.set_model_props(made, told)
-    out.write_bytes(made.SerializeToString())
+    onnx.helper.set_model_props(made, load_onnx(model, "cpu").description.as_texts())
+    out.write_bytes(add_checksum(made.SerializeToString()))
