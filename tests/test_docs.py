@@ -41,6 +41,13 @@ UNDESCRIBED = {
 }
 
 
+def test_a_training_on_one_machine_is_shown_with_a_port_of_its_own():
+    texts = [page.read_text("utf-8") for page in (*PAGES, ROOT / "CHANGELOG.md")]
+    shown = re.findall(r"torchrun [^`\n]*--nproc-per-node", "\n".join(texts))
+    assert len(shown) >= 3
+    assert all("--standalone" in line for line in shown)
+
+
 @pytest.fixture(scope="module")
 def reference():
     """What writes the references of settings and commands."""

@@ -184,6 +184,13 @@ def begin_torchrun(*words, options=()):
     )
 
 
+@pytest.mark.long
+def test_two_trainings_run_side_by_side_on_one_machine(tmp_path):
+    both = [begin_torchrun(*SHORT, "--out", tmp_path / name) for name in ("one", "other")]
+    ends = [(process.communicate(timeout=SECONDS), process.returncode) for process in both]
+    assert [code for _, code in ends] == [0, 0], ends
+
+
 def find_rank(process, rank):
     """The process of a rank, by its environment; Linux alone tells it."""
     children = subprocess.run(
