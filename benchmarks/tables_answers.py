@@ -48,6 +48,7 @@ def noise() -> Rows:
     runs = record("noise")["runs"]
     names = {
         "digits, ten seeds": "digits",
+        "digits, twenty later seeds": "digits, later seeds",
         "MNIST": "mnist",
         "Fashion-MNIST": "fashion",
         "CIFAR-10, an earlier form": "cifar10, an earlier form: doubted to the end",
