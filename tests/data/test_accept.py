@@ -102,6 +102,18 @@ def test_votes_in_every_form_are_the_same_data(form):
     assert from_arrays(accept_arrays(nameless)).weights.tolist() == VOTES.tolist()
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, torch.from_numpy])
+def test_rows_that_nobody_voted_on_are_unlabelled(form):
+    votes = VOTES * (LABELS >= 0)[:, None]
+    given = {"x_train": IMAGES, "candidate_weights": form(votes), "candidates": form(votes) > 0}
+    found = from_arrays(accept_arrays(given))
+    assert np.array_equal(found.candidates, SETS)
+    assert found.weights.tolist() == votes.tolist()
+    votes[5] = [0, 1, 0]
+    with pytest.raises(DataError, match="row 5 of candidates has no candidate"):
+        accept_arrays({**given, "candidate_weights": votes})
+
+
 def test_classes_that_are_numbers_are_no_places():
     sets = [{2, 5}, {5}, {9}, {2}, None, None]
     given = {"x_train": IMAGES, "candidates": sets, "y_train": [2, 5, 9, 2, -1, None]}

@@ -148,9 +148,11 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
     probs = softmax(scores / temperature, axis=1)
     opinion = _ask_run(run, softmax(scores, axis=1), problem)
     choice = choose_labels(probs, problem.candidates, doubted=opinion.doubted)
-    estimate = _ask_votes(log_softmax(scores / temperature, axis=1), problem)
-    if estimate is not None:
-        choice = count_votes_in(choice, problem, estimate)
+    estimate = None
+    if problem.weights is not None and problem.voted is not None:
+        log_probs = log_softmax(scores / temperature, axis=1)
+        given = (problem.candidates, problem.weights, problem.voted)
+        choice, estimate = count_votes_in(choice, log_probs, *given)
     unit = to_unit_rows(features)
     neighbours = count_neighbours(unit, choice.label, len(problem.classes))
     return Resolution(
@@ -174,22 +176,22 @@ def resolve(run: Run, problem: Problem | None = None) -> Resolution:
     )
 
 
-def _ask_votes(log_probs: Floats, problem: Problem) -> JointEstimate | None:
-    """What votes and network (N, C) say of the images with votes; a set alone is no votes."""
-    if problem.weights is None or problem.voted is None or not problem.voted.any():
-        return None
-    return combine(problem.weights[problem.voted], log_probs[problem.voted])
+def count_votes_in(
+    choice: Choice, log_probs: Floats, candidates: Booleans, weights: Floats, voted: Booleans
+) -> tuple[Choice, JointEstimate | None]:
+    """The same, but images that were voted on get the label of `combine`: docs/votes.md.
 
-
-def count_votes_in(choice: Choice, problem: Problem, estimate: JointEstimate) -> Choice:
-    """The same, but images that were voted on get the label of `combine`: docs/votes.md."""
-    assert problem.voted is not None
-    rows = np.flatnonzero(problem.voted)
+    log_probs, candidates, weights (N, C). voted (N,): whose weights are votes; a set alone is none.
+    """
+    if not voted.any():
+        return choice, None
+    rows = np.flatnonzero(voted)
+    estimate = combine(weights[rows], log_probs[rows])
     label, probability = choice.label.copy(), choice.probability.copy()
     overruled = choice.overruled.copy()
     label[rows], probability[rows] = estimate.label, estimate.probability
-    overruled[rows] = ~problem.candidates[rows, estimate.label]
-    return Choice(label, probability, choice.outside, overruled)
+    overruled[rows] = ~candidates[rows, estimate.label]
+    return Choice(label, probability, choice.outside, overruled), estimate
 
 
 def calibrate_run(run: Run, problem: Problem) -> Calibration | None:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax, ndtr, softmax, stdtrit
 
 ROUNDS = 50
 RIGHT = 0.7  # of the votes, to begin with
 PRIOR = 5.0  # votes for each class that stand for what annotators do on average
 STRONGEST = 2.0  # a network is sharpened no further
-SURE = 2.0  # standard errors that a network's gain must be above 0
+SURE = 2.0  # standard errors that the gain of many images must be above 0; of few, more
 Floats = NDArray[np.floating[Any]]
 
 
@@ -49,7 +49,7 @@ def combine(votes: Floats, log_probs: Floats) -> JointEstimate:
     _, alone = fit_both(votes, np.zeros_like(log_probs))
     gains = score_hidden_votes(votes, log_probs, alone, both)
     gain = float(gains.mean()) if len(gains) else 0.0
-    helps = gain > SURE * _standard_error(gains)
+    helps = is_surely_gained(gains)
     label, posterior = both.posterior.argmax(axis=1), both.posterior
     if not helps:
         label, posterior = _choose_most(votes, first.posterior), first.posterior
@@ -95,16 +95,19 @@ def score_hidden_votes(
     return found
 
 
-def _standard_error(gains: NDArray[np.float64]) -> float:
-    """Of the mean of some gains.
+def is_surely_gained(gains: NDArray[np.float64]) -> bool:
+    """Whether the mean of gains (M,) is surely above 0: Student's t-test, one-sided.
 
-    A few that happen to be equal deviate by nothing, and yet prove nothing. So the deviation is no
-    less than 1 / sqrt(n), as if one of n were off by 1, all that an image can gain: what is surely
-    above 0 is then more than SURE whole images.
+    It errs as often as SURE standard errors do in a large sample. A few gains that happen to be
+    equal deviate by nothing, and yet prove nothing: so the deviation is no less than 1 / sqrt(M),
+    that of gains of which one is 1, all that an image can gain, and the others are 0.
     """
-    n = max(1, len(gains))
-    deviation = float(gains.std()) if len(gains) else 0.0
-    return max(deviation, 1 / math.sqrt(n)) / math.sqrt(n)
+    n = len(gains)
+    if n < 2:
+        return False
+    deviation = max(float(gains.std(ddof=1)), 1 / math.sqrt(n))
+    limit = float(stdtrit(n - 1, ndtr(SURE)))
+    return bool(gains.mean() > limit * deviation / math.sqrt(n))
 
 
 def _choose_most(votes: Floats, scores: Floats) -> NDArray[np.int64]:

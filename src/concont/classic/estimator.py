@@ -158,9 +158,9 @@ class CandidateClassifier(SetScoreMixin, BaseEstimator):  # type: ignore[misc]
         return torch.from_numpy(np.require(array, requirements=("C", "W"))).to(device)
 
 
-def refuse_useless(given: Targets) -> None:
-    """Targets that tell nothing apart."""
-    if given.unlabelled.all():
+def refuse_useless(given: Targets, has_votes: bool = False) -> None:
+    """Targets that tell nothing apart; votes may, even where every class is a candidate."""
+    if given.unlabelled.all() and not has_votes:
         raise ValueError("every row of y is unlabelled: some must leave out a class")
     if len(given.classes) < 2:
         raise ValueError("y names one class alone: there is nothing to tell apart")

@@ -64,11 +64,13 @@ def _to_floats(array: NDArray[Any]) -> NDArray[Any]:
 
 def _accept_sets(found: dict[str, Any]) -> None:
     """Sets over the classes that are named, or else over those that occur."""
-    sets = found.get("candidates")
-    is_ready = isinstance(sets, np.ndarray) and sets.dtype == np.bool_ and sets.ndim == 2
-    if sets is None or is_ready or np.ma.isMaskedArray(sets):
+    sets, no_votes = found.get("candidates"), find_no_votes(found.get("candidate_weights"))
+    if sets is None or np.ma.isMaskedArray(sets):
         return
-    targets = read_targets(sets, "candidates")
+    is_ready = isinstance(sets, np.ndarray) and sets.dtype == np.bool_ and sets.ndim == 2
+    if is_ready and (no_votes is None or sets.any(axis=1).all()):
+        return
+    targets = read_targets(sets, "candidates", no_votes)
     if not targets.by_column and "classes" in found:
         _refuse_unknown(targets.classes, as_array(found["classes"]), "candidates")
         targets = encode_targets(sets, as_array(found["classes"]), "candidates")
@@ -82,10 +84,22 @@ def _accept_weights(found: dict[str, Any]) -> None:
     weights = found.get("candidate_weights")
     if weights is None or np.ma.isMaskedArray(weights):
         return
-    array = as_array(weights.toarray() if hasattr(weights, "toarray") else weights)
+    array = _to_dense(weights)
     if is_frame(weights) and "classes" in found:
         array = array[:, _order_columns(list(weights.columns), as_array(found["classes"]))]
     found["candidate_weights"] = array
+
+
+def find_no_votes(weights: Any) -> NDArray[np.bool_] | None:
+    """The rows (N,) that nobody voted on; None where no votes are given, or what is no matrix."""
+    if weights is None or np.ma.isMaskedArray(weights):
+        return None
+    array = _to_dense(weights)
+    return np.asarray(~array.astype(bool).any(axis=1)) if array.ndim == 2 else None
+
+
+def _to_dense(weights: Any) -> NDArray[Any]:
+    return as_array(weights.toarray() if hasattr(weights, "toarray") else weights)
 
 
 def _order_columns(names: list[Any], classes: NDArray[Any]) -> list[int]:

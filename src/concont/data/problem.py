@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,8 +101,15 @@ def make_problem(data: Dataset, settings: Data) -> Problem:
     )
 
 
+def find_voted(
+    candidates: NDArray[np.bool_], weights: NDArray[np.floating[Any]]
+) -> NDArray[np.bool_]:
+    """Which rows (N,) have votes that tell one class from another."""
+    return np.asarray(weights.any(axis=1) & find_informative(candidates, weights))
+
+
 def find_informative(
-    candidates: NDArray[np.bool_], weights: NDArray[np.float32] | None
+    candidates: NDArray[np.bool_], weights: NDArray[np.floating[Any]] | None
 ) -> NDArray[np.bool_]:
     """Which rows (N,) say something: not every class is a candidate, or not all weigh the same."""
     says = ~candidates.all(axis=1)

@@ -25,15 +25,16 @@ class Targets:
     by_column: bool = False  # a matrix without names: its classes are 0 to C - 1
 
 
-def read_targets(y: Any, name: str = "y") -> Targets:
+def read_targets(y: Any, name: str = "y", no_votes: NDArray[np.bool_] | None = None) -> Targets:
     """Candidate sets out of any of these, all with a row an input; `name` is what an error calls y.
 
     A list of sets of class names; a matrix of 0 and 1, dense, sparse or a DataFrame whose columns
     are the classes; a column of texts such as `cat|dog`; plain labels, each a set of one. None,
-    NaN, an empty text and a set of all classes are an unlabelled row.
+    NaN, an empty text and a set of all classes are an unlabelled row. So is a row of a matrix that
+    holds 0 alone where that says what votes do: `no_votes` (N,) are the rows without any.
     """
     refuse_masks(y)
-    matrix = _read_matrix(y, name)
+    matrix = _read_matrix(y, name, no_votes)
     if matrix is not None:
         return matrix
     column = _to_column(y, name)
@@ -96,7 +97,7 @@ def encode_targets(y: Any, classes: NDArray[Any], name: str = "y") -> Targets:
     return Targets(classes, sets, found.unlabelled)
 
 
-def _read_matrix(y: Any, name: str) -> Targets | None:
+def _read_matrix(y: Any, name: str, no_votes: NDArray[np.bool_] | None) -> Targets | None:
     """A matrix of 0 and 1 with two columns or more; None where y is a column."""
     if hasattr(y, "toarray"):
         _refuse_too_many(y.shape[0], math.prod(y.shape[1:]), name)
@@ -111,7 +112,7 @@ def _read_matrix(y: Any, name: str) -> Targets | None:
     array = as_array(y)
     if array.ndim != 2 or array.shape[1] < 2:
         return None
-    sets = _read_zeros_and_ones(array, name)
+    sets = _read_zeros_and_ones(array, name, no_votes)
     classes = np.arange(array.shape[1]) if columns is None else _to_names(columns, name)
     full = np.asarray(sets.all(axis=1))
     return Targets(classes, sets, full, by_column=columns is None)
@@ -210,7 +211,9 @@ def _stack_zeros_and_ones(rows: Iterable[Any]) -> NDArray[Any] | None:
     return array if np.isin(array, (0, 1)).all() else None
 
 
-def _read_zeros_and_ones(array: NDArray[Any], name: str) -> Sets:
+def _read_zeros_and_ones(
+    array: NDArray[Any], name: str, no_votes: NDArray[np.bool_] | None
+) -> Sets:
     if array.dtype.kind not in "biufO" or _holds_text(array):
         raise ValueError(f"a matrix {name} must hold 0 and 1 alone (or booleans), no texts")
     if array.dtype.kind == "O":
@@ -225,6 +228,8 @@ def _read_zeros_and_ones(array: NDArray[Any], name: str) -> Sets:
         raise ValueError(f"row {row} of {name} holds NaN beside numbers; NaN alone is unlabelled")
     if not np.isin(values, (0, 1)).all():
         raise ValueError(f"a matrix {name} must hold 0 and 1 alone (or booleans): candidate sets")
+    if no_votes is not None and len(no_votes) == len(values):
+        values[no_votes & ~values.any(axis=1)] = 1
     empty = np.flatnonzero(~values.any(axis=1))
     if len(empty):
         raise ValueError(

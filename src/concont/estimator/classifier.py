@@ -9,20 +9,22 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import nn
 
-from concont.answers.resolution import choose_labels
+from concont.answers.resolution import choose_labels, count_votes_in
 from concont.api import train
 from concont.classic.estimator import refuse_useless
 from concont.classic.options import CLASSICS
 from concont.classic.scores import SetScoreMixin
 from concont.config.layers import merge
 from concont.config.plain_values import to_plain
-from concont.data.targets import read_targets
+from concont.data.accept import accept_arrays, find_no_votes
+from concont.data.problem import find_voted
+from concont.data.targets import Sets, read_targets
 from concont.errors import UsageError
 from concont.estimator.inputs import as_value_errors, read_in_parts, read_to_fit
 from concont.estimator.saving import SavedMixin
@@ -73,7 +75,7 @@ class PartialLabelClassifier(SetScoreMixin, SavedMixin, BaseEstimator):  # type:
         The classes by name, sorted; of a DataFrame its columns; 0 to C - 1 of any other matrix.
     labels_ : ndarray (N,)
         The class of each training row: the likeliest of its set, or one outside that the network is
-        nearly certain of.
+        nearly certain of; by votes and network where votes were given, as `concont resolve` does.
     n_features_in_ : int
         D, the features of a row; of images there is none.
     history_ : list of dict
@@ -132,7 +134,7 @@ class PartialLabelClassifier(SetScoreMixin, SavedMixin, BaseEstimator):  # type:
         self.out = out
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, candidate_weights: Any = None) -> Self:
         """Learn from inputs and the candidate sets of each.
 
         Parameters
@@ -145,6 +147,11 @@ class PartialLabelClassifier(SetScoreMixin, SavedMixin, BaseEstimator):  # type:
             matrix (N, C) of 0 and 1, dense, sparse or a DataFrame whose columns are the classes. Or
             plain labels, each a set of one, where -1 is a class like any other. `None`, NaN, an
             empty text and a set of all classes are an unlabelled row.
+        candidate_weights : array, DataFrame or sparse matrix (N, C), optional
+            How much speaks for each candidate, 0 outside of the set: counts of votes, or shares.
+            Columns are in the order of `classes_`; those of a DataFrame are found by their names.
+            Of votes alone: `fit(X, votes > 0, candidate_weights=votes)`, where a row without votes
+            is unlabelled.
 
         Returns
         -------
@@ -156,23 +163,22 @@ class PartialLabelClassifier(SetScoreMixin, SavedMixin, BaseEstimator):  # type:
             raise ValueError(f"{name} requires y to be passed, but the target y is None")
         with as_value_errors():
             inputs = read_to_fit(self, X, self.image_size)
-            targets = read_targets(y)
+            targets = read_targets(y, no_votes=find_no_votes(candidate_weights))
             check_consistent_length(inputs, targets.sets)
-            refuse_useless(targets)
-            arrays = {"x_train": inputs, "candidates": targets.sets}
-            names = {"classes": np.array(list(map(str, targets.classes.tolist())))}
+            refuse_useless(targets, has_votes=candidate_weights is not None)
+            known = {"candidates": targets.sets, "candidate_weights": candidate_weights}
+            data = accept_arrays({"x_train": inputs, **known, "classes": targets.classes})
             with self._choose_folder() as folder:
                 run = train(
                     self._merge_settings(),
-                    data={**arrays, **names},
+                    data=data,
                     model=self._copy_network(),
                     out=folder,
                     progress=self.verbose,
                 )
                 self._take(run, targets.classes)
-        scores, _ = self._predictor.scores_and_features(inputs)
-        chosen = choose_labels(softmax(scores, axis=1), targets.sets).label
-        self.labels_ = self.classes_[chosen]
+        weights = data.get("candidate_weights")
+        self.labels_ = self.classes_[self._name_rows(inputs, targets.sets, weights)]
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -227,6 +233,18 @@ class PartialLabelClassifier(SetScoreMixin, SavedMixin, BaseEstimator):  # type:
         self.history_ = run.read_history()
         measured = {name: run.summary[name] for name in MEASURED}
         self.validation_ = measured if self.validation else None
+
+    def _name_rows(
+        self, inputs: NDArray[Any], sets: Sets, weights: NDArray[Any] | None
+    ) -> NDArray[np.int64]:
+        """The class (N,) of each training row, by its set and its votes, if any."""
+        scores, _ = self._predictor.scores_and_features(inputs)
+        choice = choose_labels(softmax(scores, axis=1), sets)
+        if weights is not None:
+            votes = np.asarray(weights, np.float32)
+            given = (sets, votes, find_voted(sets, votes))
+            choice, _ = count_votes_in(choice, log_softmax(scores, axis=1), *given)
+        return choice.label
 
     def _merge_settings(self) -> Plain:
         """Every parameter as the setting that it is, with `settings` laid over."""
