@@ -59,8 +59,18 @@ def noise() -> Rows:
 
 @table
 def noise_search() -> Rows:
-    """The forms of doubt that were tried: what each costs without noise, and gets back with it."""
-    found = record("noise")["search"]
+    """The forms of doubt among which the shipped one was chosen."""
+    return compare_forms(record("noise")["search"])
+
+
+@table
+def noise_later() -> Rows:
+    """The forms that were tried after it, and what whoever knew the wrong sets would get back."""
+    return compare_forms(record("noise")["later"])
+
+
+def compare_forms(found: dict[str, Any]) -> Rows:
+    """What each form costs without noise, and gets back with it."""
     rows = [["a doubted set is", *(f"{n}: {what}" for n in SEARCHED for what in MEASURED)]]
     for form in found["forms"].values():
         cells = []
