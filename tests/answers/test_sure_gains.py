@@ -65,7 +65,7 @@ def ask(count, right, network_right, stream):
     return combine(np.eye(C)[said].sum(axis=0), np.log(0.01 + 0.96 * np.eye(C)[named]))
 
 
-@pytest.mark.parametrize("count", IMAGES)
+@pytest.mark.parametrize("count", [5, 20, pytest.param(200, marks=pytest.mark.long)])
 def test_a_network_that_is_pure_noise_is_seldom_said_to_help(count):
     """Annotators are so bad that a guess of one of two votes is often as good as theirs."""
     stream = np.random.RandomState(2)

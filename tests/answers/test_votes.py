@@ -93,7 +93,7 @@ USELESS = {
 
 @pytest.mark.parametrize("network", USELESS)
 @pytest.mark.parametrize("voters", [1, 2, 3])
-@pytest.mark.parametrize("count", [40, 400])
+@pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.long)])
 def test_a_useless_network_makes_labels_no_worse_than_the_most_votes(network, voters, count):
     gains = []
     for seed in range(6):

@@ -111,7 +111,10 @@ print(ranks.run_on_ranks(2, [words]), os.environ["OMP_NUM_THREADS"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("words", "code"), [("--version", 0), ("--bogus", 2), ("kill", 1)])
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [("--version", 0), pytest.param("--bogus", 2, marks=pytest.mark.long), ("kill", 1)],
+)
 def test_ranks_are_started_by_torchrun_and_their_exit_code_is_kept(tmp_path, words, code):
     path = os.pathsep.join(sys.path)
     if words == "kill":  # a concont of whom each rank is killed

@@ -75,6 +75,7 @@ def test_a_cache_that_cannot_be_written_is_told_and_no_more(images, tmp_path, mo
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_may_fill_the_cache_at_once(images, tmp_path, cache, counted):
     assert at_once(fill_gist_cache, tmp_path, images) == [0, 0]
     assert len(list(cache.iterdir())) == 1

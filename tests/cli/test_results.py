@@ -145,7 +145,7 @@ def find_cells(shown):
     return [cell.strip() for cells in framed + listed for cell in cells if cell.strip()]
 
 
-@pytest.mark.parametrize("columns", [40, 60, 100])
+@pytest.mark.parametrize("columns", [40, pytest.param(60, marks=pytest.mark.long), 100])
 def test_numbers_are_those_of_json_on_every_screen(folder, columns):
     words = ("--against", "paper", "--folder", folder)
     rows = json.loads(concont(*words, "--json").stdout)

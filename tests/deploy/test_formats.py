@@ -108,8 +108,14 @@ NETWORKS = {
 }
 
 
+QUICK = ("narrow", "large stem", "timm")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in QUICK else pytest.mark.long) for name in NETWORKS],
+)
 def test_every_kind_of_network_is_exported(name, tmp_path):
     model, side = NETWORKS[name]
     data = toy_arrays(side=side)

@@ -114,6 +114,7 @@ def test_a_killed_training_goes_on(begun):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_caller_leaves_no_second_training(begun):
     sweep, caller, child = begun
     caller.kill()
