@@ -102,6 +102,12 @@ def test_votes_in_every_form_are_the_same_data(form):
     assert from_arrays(accept_arrays(nameless)).weights.tolist() == VOTES.tolist()
 
 
+def test_votes_that_claim_a_vast_shape_are_refused_before_memory_is_taken():
+    given = {"x_train": IMAGES, "candidates": SETS}
+    with pytest.raises(DataError, match="candidate_weights: .* 1,000,000,000,000 classes take"):
+        accept_arrays({**given, "candidate_weights": sparse.csr_array((len(SETS), 10**12))})
+
+
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, torch.from_numpy])
 def test_rows_that_nobody_voted_on_are_unlabelled(form):
     votes = VOTES * (LABELS >= 0)[:, None]

@@ -1,11 +1,13 @@
 """Arrays as people have them in Python, lists, tensors and DataFrames, made those of an `.npz`."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from concont.data.classes import refuse_too_many
 from concont.data.sources import UNKNOWN
 from concont.data.targets import as_array, encode_targets, is_frame, read_targets
 from concont.errors import DataError
@@ -99,7 +101,10 @@ def find_no_votes(weights: Any) -> NDArray[np.bool_] | None:
 
 
 def _to_dense(weights: Any) -> NDArray[Any]:
-    return as_array(weights.toarray() if hasattr(weights, "toarray") else weights)
+    if hasattr(weights, "toarray"):
+        refuse_too_many(weights.shape[0], math.prod(weights.shape[1:]), "candidate_weights")
+        weights = weights.toarray()
+    return as_array(weights)
 
 
 def _order_columns(names: list[Any], classes: NDArray[Any]) -> list[int]:
