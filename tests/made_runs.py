@@ -6,6 +6,7 @@ import numpy as np
 
 from concont.answers.resolution import Resolution
 from concont.config.resolve import resolve, write_yaml
+from concont.report.class_charts import Bin
 from concont.report.finished import view_run
 from concont.report.gallery import list_rows, make_cards
 from concont.report.measured import Measured
@@ -23,6 +24,12 @@ HOSTILE = (
     "__proto__",
     "{{ 7 * 7 }}\u2028\u202e\x1b[31m",
 )
+BINS = {"as trained": [Bin(0.5, 0.6, 10), Bin(0.9, 0.8, 40)]}
+# Of a page that has all of its parts: the charts, and how many traces each draws.
+TRACES = {
+    **{"accuracy": 2, "losses": 4, "confident": 3, "precision": 2, "thresholds": 3, "classes": 3},
+    **{"confusion": 1, "reliability": 2, "map": 4},
+}
 
 
 def make_rows(epochs, classes=3, **more):

@@ -1,6 +1,8 @@
 import pytest
 
 from browser import open_browser
+from concont.report.page import render
+from made_runs import BINS, make_measured, make_page_of, make_quality, make_resolution, make_run
 
 
 @pytest.fixture(scope="module")
@@ -22,3 +24,20 @@ def visit(browser):
     yield visit
     for page in pages:
         page.close()
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(page, name="page.html"):
+        path = tmp_path / name
+        path.write_text(render(page), "utf-8")
+        return path.as_uri()
+
+    return write
+
+
+@pytest.fixture
+def whole(tmp_path, write):
+    """The page of a run with all of its parts."""
+    measured = make_measured(make_resolution(n=60), quality=make_quality(), bins=BINS)
+    return write(make_page_of(make_run(tmp_path / "run"), measured))
