@@ -32,3 +32,7 @@ def stripes(rows, size):
     images = np.random.RandomState(0).randint(0, 60, (rows, size, size)).astype(np.uint8)
     images[labels == 1, :, size // 2 :] += 150
     return {"x_train": images, "y_train": labels}
+
+
+def online_weights(ready):
+    return torch.cat([p.detach().flatten() for p in ready.state.nets.online.parameters()])

@@ -11,19 +11,12 @@ import torch
 from torch import nn
 
 from concont.augment.views import draw_uniforms
-from concont.config.resolve import resolve
 from concont.core.balance import AdaptiveThresholds
 from concont.data.placement import Streamed
-from concont.data.sources import from_arrays
-from concont.errors import Interrupted
-from concont.runs.folder import RunFolder
 from concont.training.cuda_speed import Captured
 from concont.training.loop import fit
-from concont.training.pace import measure_pace
-from concont.training.prepare import prepare
 from concont.training.step import Step
-from concont.training.trainers import reopen_run
-from gpu import GPU, NEEDS_GPU, job, stripes, warnings_of
+from gpu import GPU, NEEDS_GPU, job, online_weights, stripes, warnings_of
 from toys import EVERY, small_queue
 
 pytestmark = NEEDS_GPU
@@ -101,10 +94,6 @@ def test_a_captured_step_sees_the_epoch_change(toy_arrays, toy_config, uncompile
     assert torch.equal(table, start)  # PiCO's first epoch
     step(rows[0].to(GPU), images, 0.01, epoch=1)
     assert not torch.equal(table, start)
-
-
-def online_weights(ready):
-    return torch.cat([p.detach().flatten() for p in ready.state.nets.online.parameters()])
 
 
 @pytest.fixture
@@ -231,92 +220,7 @@ def test_networks_run_in_bfloat16_and_losses_in_float32(toy_arrays, toy_config):
     assert network.features(torch.rand(4, 1, 8, 8, device=GPU))[0].dtype == torch.float32
 
 
-def test_streamed_images_give_the_same_run(toy_arrays, toy_config):
-    ends = []
-    try:
-        for share in (1.0, 0.0):
-            ready = job(toy_config, toy_arrays, memory_share=share, deterministic=True)
-            *_, last = fit(ready.settings, ready.state, ready.data, ready.order, ready.test)
-            ends.append((type(ready.data.images), last.row["loss"], last.row["accuracy"]))
-    finally:
-        torch.use_deterministic_algorithms(False)
-    assert ends[0][0] is not ends[1][0]
-    assert ends[0][1:] == ends[1][1:]
-
-
-def stopped_after(ready, steps):
-    answers = iter([False] * (steps - 1) + [True])
-    with pytest.raises(Interrupted):
-        for _ in ready.execute(stop=lambda: next(answers)):
-            pass
-
-
-@pytest.mark.parametrize(("began", "goes_on"), [("cuda", "cuda"), ("cuda", "cpu"), ("cpu", "cuda")])
-def test_a_run_is_resumed_on_either_kind_of_device(
-    tmp_path, toy_arrays, toy_config, began, goes_on
-):
-    ready = job(toy_config, toy_arrays, tmp_path / "run", device=began)
-    stopped_after(ready, 3)
-    path = tmp_path / "run" / "config.yaml"
-    path.write_text(path.read_text().replace(f"device: {began}", f"device: {goes_on}"))
-    again = reopen_run(RunFolder(tmp_path / "run"), from_arrays(toy_arrays))
-    assert (again.state.step, again.data.device.type) == (3, goes_on)
-    for _ in again.execute():
-        pass
-    assert again.folder.finished
-
-
-def test_a_captured_run_goes_on_from_its_checkpoint(tmp_path, toy_arrays, toy_config, caplog):
-    ready = job(toy_config, toy_arrays, tmp_path / "run", epochs=5, compile=True)
-    stopped_after(ready, Captured.WARM_UP + 2)
-    again = reopen_run(RunFolder(tmp_path / "run"), from_arrays(toy_arrays))
-    assert (again.state.step, again.settings.train.compile) == (Captured.WARM_UP + 2, True)
-    assert torch.equal(online_weights(again), online_weights(ready))
-    (group,) = again.state.optimizer.param_groups
-    assert group["lr"].is_cuda
-    for _ in again.execute():
-        pass
-    assert again.folder.finished
-    assert again.state.step == 10
-    assert warnings_of(caplog) == []
-    assert not torch.equal(online_weights(again), online_weights(ready))
-
-
-def test_deterministic_runs_are_equal(toy_arrays, toy_config):
-    ends = []
-    try:
-        for _ in range(2):
-            ready = job(toy_config, toy_arrays, deterministic=True)
-            for _ in fit(ready.settings, ready.state, ready.data, ready.order, ready.test):
-                pass
-            state = ready.state.nets.modules["online"].state_dict()
-            ends.append(torch.cat([tensor.flatten().float() for tensor in state.values()]))
-    finally:
-        torch.use_deterministic_algorithms(False)
-    assert torch.equal(*ends)
-
-
 def test_thresholds_take_labels_from_the_device():
     thresholds = AdaptiveThresholds(2, 0.8, 0.5, 0.95, 1.0)
     thresholds.update(torch.tensor([0, 0], device=GPU), torch.tensor([True, True], device=GPU))
     assert thresholds.values.tolist() == pytest.approx([0.95, 0.5])
-
-
-def test_a_timed_run_ends_as_an_untimed_one(tmp_path):
-    """Compiled and captured: what was timed is captured once, and goes on from the start."""
-    ends = []
-    for timed in (False, True):
-        flags = {"train": {"epochs": 2, "device": "cuda", "batch_size": 64}}
-        ready = prepare(resolve(flags, "digits"), RunFolder(tmp_path / str(timed)))
-        if timed:
-            ready, pace = measure_pace(ready)
-            assert 0 < pace.step < 1
-            assert ready.state.step == 0
-        for _ in ready.execute():
-            pass
-        state = ready.state
-        assert state.step == ready.total_steps == int(state.steps_on_device)
-        ends.append((ready.folder.metrics()[-1], online_weights(ready)))
-    (plain, first), (timed, second) = ends
-    assert timed["loss"] == pytest.approx(plain["loss"], rel=0.05)  # a GPU's sums differ in order
-    assert torch.nn.functional.cosine_similarity(first, second, dim=0) > 0.99
