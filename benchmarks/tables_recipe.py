@@ -10,13 +10,12 @@ from concont.paper.tables import published
 COMPARED = ("table1", "table2", "table3")  # the others take ConCont apart
 
 
-def arms() -> dict[str, Any]:
+def arms(data: str) -> dict[str, Any]:
     """The runs towards a strong recipe, by what was changed."""
-    return {arm["arm"]: arm for arm in record("cifar10-strong-search")["arms"]}
+    return {arm["arm"]: arm for arm in record(f"{data}-strong-search")["arms"]}
 
 
-@table
-def strong_search() -> Rows:
+def compare_arms(data: str) -> Rows:
     columns = {
         "accuracy, %": "accuracy",
         "momentum network, %": "accuracy_momentum",
@@ -25,11 +24,26 @@ def strong_search() -> Rows:
         "unlabelled, %": "pseudo_accuracy_unlabeled",
     }
     rows = [["changed", *columns]]
-    for name, arm in arms().items():
+    for name, arm in arms(data).items():
         last = arm["lines"][-1]
         words = "nothing: the start" if name == "start" else name
         rows.append([words, *(percent(last[key]) for key in columns.values())])
     return rows
+
+
+@table
+def strong_search() -> Rows:
+    return compare_arms("cifar10")
+
+
+@table
+def strong_search_svhn() -> Rows:
+    return compare_arms("svhn")
+
+
+@table
+def strong_search_cifar100() -> Rows:
+    return compare_arms("cifar100")
 
 
 def best_of_the_paper(data: str, labeled: float, q: float) -> tuple[float, str]:
