@@ -155,22 +155,21 @@ class Captured:
         self.update = update
         self.inputs: tuple[Tensor, Tensor, dict[str, Tensor]] | None = None
         self.graph: torch.cuda.CUDAGraph | None = None
+        # One for all that is not replayed: autograd keeps to the stream where it met the weights.
+        self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self.calls = 0
         self.possible = True
 
     def __call__(self, index: Tensor, images: Tensor, draws: Mapping[str, Tensor]) -> None:
         """The update of one batch; all batches have the same shapes."""
         self._copy_inputs(index, images, draws)
-        if self.calls < self.WARM_UP:
-            self._warm_up()
-        elif self.graph is None and self.possible:
+        if self.calls >= self.WARM_UP and self.graph is None and self.possible:
             self._capture()
         self.calls += 1
-        if self.calls > self.WARM_UP:
-            if self.graph is not None:
-                self.graph.replay()
-            else:
-                self._run()
+        if self.graph is None:
+            self._run_aside()
+        else:
+            self.graph.replay()
 
     def _copy_inputs(self, index: Tensor, images: Tensor, draws: Mapping[str, Tensor]) -> None:
         if self.inputs is None:
@@ -187,13 +186,13 @@ class Captured:
         assert self.inputs is not None
         self.update(*self.inputs)
 
-    def _warm_up(self) -> None:
+    def _run_aside(self) -> None:
         """An ordinary update on a stream of its own, as capturing wants it before."""
-        side, here = torch.cuda.Stream(), torch.cuda.current_stream()  # type: ignore[no-untyped-call]
-        side.wait_stream(here)
-        with torch.cuda.stream(side):
+        here = torch.cuda.current_stream()
+        self.stream.wait_stream(here)
+        with torch.cuda.stream(self.stream):
             self._run()
-        here.wait_stream(side)
+        here.wait_stream(self.stream)
 
     def _capture(self) -> None:
         graph = torch.cuda.CUDAGraph()
@@ -202,7 +201,7 @@ class Captured:
         before = generator.clone_state()
         try:
             # Of this thread alone, since another one may be fetching the next images.
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
                 self._run()
         except Exception as error:  # a user's network may wait for the device or copy from it
             log.warning("not captured as a CUDA graph, so slower: %s", reason(error))

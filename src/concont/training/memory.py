@@ -13,6 +13,7 @@ from concont.errors import ConcontError
 from concont.memory import tells_of_full_memory
 from concont.ranks import world as ranks
 from concont.runs.settings import Settings
+from concont.training.cuda_speed import Captured
 from concont.training.state import TrainState
 from concont.training.step import Step
 
@@ -88,13 +89,19 @@ def is_gpu(device: torch.device) -> bool:
 
 
 def _try_step(settings: Settings, state: TrainState, data: TrainingSet, plan: torch.Tensor) -> bool:
-    """Whether a step on the rows of `plan` (1, B) fits; it changes the state: the run has ended."""
+    """Whether steps on the rows of `plan` (1, B) fit; they change the state: the run has ended.
+
+    They are the run's own, with what goes on beside each other in them, but for the compiler, which
+    takes half a minute and saves memory at most.
+    """
     state.optimizer.zero_grad()
     torch.cuda.empty_cache()
     unguarded = replace(settings, train=replace(settings.train, skip_nonfinite=0))
     try:
-        step = Step(unguarded, state, data, fast=False)
-        step(plan[0].to(data.device), next(data.batches(plan)), lr=0.0)
+        step, (images,) = Step(unguarded, state, data), data.batches(plan)
+        with torch.compiler.set_stance("force_eager"):
+            for _ in range(Captured.WARM_UP):
+                step(plan[0].to(data.device), images, lr=0.0)
         torch.cuda.synchronize(data.device)
     except RuntimeError as error:
         if not tells_of_full_memory(error):
