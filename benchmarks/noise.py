@@ -49,11 +49,19 @@ def measure(run: concont.Run) -> dict[str, Any]:
     }
 
 
-def train_on_digits(noise: float, trust: float, seed: int, out: Path) -> concont.Run:
+def train_on_digits(
+    noise: float, trust: float, seed: int, out: Path, labeled: float = 0.1
+) -> concont.Run:
     return concont.train(
         {
             "recipe": "digits",
-            "data": {"source": "digits", "holdout": 0.2, "noise": noise, "seed": seed},
+            "data": {
+                "source": "digits",
+                "labeled": labeled,
+                "holdout": 0.2,
+                "noise": noise,
+                "seed": seed,
+            },
             "method": {"trust": trust},
             "train": {"seed": seed, "device": "cpu", "evaluate_every": 20},
         },
@@ -68,6 +76,7 @@ def main() -> None:
     measurer.add_argument("runs", nargs="+", type=Path)
     trainer = verbs.add_parser("digits")
     trainer.add_argument("--seeds", nargs="+", type=int, required=True)
+    trainer.add_argument("--labeled", type=float, default=0.1)
     trainer.add_argument("--out", type=Path, required=True)
     words = parser.parse_args()
     logging.getLogger("concont").setLevel(logging.ERROR)
@@ -81,7 +90,7 @@ def main() -> None:
             for noise in NOISE:
                 for trust in TRUST:
                     out = Path(folder) / f"{seed}-{noise}-{trust}"
-                    found.append(measure(train_on_digits(noise, trust, seed, out)))
+                    found.append(measure(train_on_digits(noise, trust, seed, out, words.labeled)))
                     print(json.dumps(found[-1]), flush=True)
     words.out.write_text(json.dumps(found, indent=1) + "\n")
 

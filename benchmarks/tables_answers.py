@@ -1,5 +1,6 @@
 """Tables of what is made of a finished run: labels to look at."""
 
+from collections import defaultdict
 from statistics import mean
 from typing import Any
 
@@ -49,9 +50,12 @@ def noise() -> Rows:
     names = {
         "digits, ten seeds": "digits",
         "digits, twenty later seeds": "digits, later seeds",
+        "digits, forty more seeds": "digits, forty more seeds",
+        "digits, sets for 20 %, the same forty": "digits, sets for a fifth",
+        "CIFAR-10": "cifar10",
+        "CIFAR-10, doubted to the end": "cifar10, an earlier form: doubted to the end",
         "MNIST": "mnist",
         "Fashion-MNIST": "fashion",
-        "CIFAR-10, an earlier form": "cifar10, an earlier form: doubted to the end",
     }
     head = ["data", "no noise", "trust 0.8", "noise", "trust 0.8", "got back", "AUC"]
     return [head, *([name, *noise_row(runs[key])] for name, key in names.items())]
@@ -67,6 +71,22 @@ def noise_search() -> Rows:
 def noise_later() -> Rows:
     """The forms that were tried after it, and what whoever knew the wrong sets would get back."""
     return compare_forms(record("noise")["later"])
+
+
+@table
+def noise_more() -> Rows:
+    """Forms on forty seeds of digits, some with noise alone, one without."""
+    found = record("noise")["more"]
+    accuracy = defaultdict[tuple[str, float], dict[int, float]](dict)
+    for run in found["runs"]:
+        accuracy[run["form"], run["noise"]][run["seed"]] = run["accuracy"]
+    clean, noisy = (mean(accuracy["all sets believed", noise].values()) for noise in (0.0, 0.1))
+    rows = [["a doubted set is", "costs", "gets back"]]
+    for form in found["forms"].values():
+        calm, saved = (accuracy[form, noise].values() for noise in (0.0, 0.1))
+        back = f"{100 * (mean(saved) - noisy) / (clean - noisy):.0f} %" if saved else ""
+        rows.append([form, f"{100 * (clean - mean(calm)):.2f}" if calm else "", back])
+    return rows
 
 
 def compare_forms(found: dict[str, Any]) -> Rows:
