@@ -26,6 +26,7 @@ OTHERS = {
     "part": {"name": "concont", "part_loss": "uniform", "part_rows": "all", "branches": "two"},
     "teacher": {"name": "concont", "teacher": "momentum", "momentum_rises": True},
     "weak-partial": {"name": "concont", "weak_rows": "partial", "teacher": "momentum"},
+    "blend": {"name": "concont", "weak_rows": "partial", "teacher": "momentum", "part_blend": 0.5},
     "part-mean": {"name": "partial", "part_mean": "partial"},
 }
 WITH_VOTES = {

@@ -53,6 +53,28 @@ def test_fewer_weak_rows_need_a_teacher_that_sees_them_all():
             ConCont(**{"teacher": "momentum", "weak_rows": "partial", **wrong})
 
 
+@pytest.mark.parametrize("voted", [False, True])
+def test_blends_of_weak_views_are_held_against_both_sets(voted):
+    method = ConCont(queue=QUEUE, teacher="momentum", weak_rows="partial", part_blend=0.4)
+    batch, n_partial = partial_first(problem())
+    votes = cast_votes(batch.candidates)
+    batch = replace(batch, n_partial=n_partial, weights=votes if voted else None)
+    known = oracles.evidence(batch.candidates.tolist(), votes.tolist(), float(voted))
+    nets, weak, loss = Nets(LinearNet(2), LinearNet(3)), batch.views["weak"].flatten(1), 0.0
+    for i in range(n_partial):
+        other, share = n_partial - 1 - i, 0.4 * (i + 0.5) / n_partial
+        blended = (1 - share) * weak[i] + share * weak[other]
+        logits = nets.online.logits(blended[None]).tolist() * 2
+        first, second = oracles.weighed_cross_entropy(logits, [known[i], known[other]])
+        loss += ((1 - share) * first + share * second) / B
+    found = method.losses(nets, filled(method), batch).terms
+    assert found["loss_part"].item() == pytest.approx(loss, abs=1e-12)
+    plain = replace(method, part_blend=0.0).losses(nets, filled(method), batch).terms
+    assert found["loss_part"] != plain["loss_part"]
+    for other in ("loss_reg", "loss_contrast"):
+        assert found[other] == plain[other]
+
+
 def test_losses_write_nothing_and_commit_moves_thresholds_and_queue():
     method = VARIANTS[0]
     nets, state, batch = Nets(LinearNet(2), LinearNet(3)), filled(method), problem()

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from concont.core.balance import make_balance
+from concont.core.blend import blend, blend_shares
 from concont.core.contrast import contrast_masks, without
 from concont.core.controller import Controller, Verdict
 from concont.core.doubt import Doubt, believe
@@ -48,6 +49,7 @@ PART_LOSSES = {
 ADAPTIVE = {"balance": "adaptive"}
 UNIFORM = {"part_loss": "uniform"}
 WITH_PART = {"part_loss": ("partial", "uniform")}
+TAUGHT = {**WITH_PART, "weak_rows": "partial"}  # the online network's weak view serves Eq. 1 alone
 WITH_LABELS, WITH_CONTRAST = {"label_weight": NONZERO}, {"repr_weight": NONZERO}
 
 
@@ -61,6 +63,8 @@ class ConCont(MethodDefaults):
     part_rows: Literal["partial", "all"] = setting("partial", only_with=UNIFORM)  # whom it holds
     part_mean: Literal["batch", "partial"] = setting("batch", only_with=WITH_PART)
     part_weight: NonNegative = setting(1.0, only_with=WITH_PART)  # in Eq. 5; the paper's is 1
+    # Eq. 1 on blends of two weak views, held against both sets: the largest part of the second
+    part_blend: Fraction = setting(0.0, only_with=TAUGHT)
     partial_soft: bool = False  # hold every partial row against its probabilities inside the set
     weak_rows: Literal["all", "partial"] = "all"  # whose weak view the online network sees
     trust: Trust = setting(1.0, shared=True)  # share of the sets that are believed: `core.doubt`
@@ -230,7 +234,10 @@ class ConCont(MethodDefaults):
     def _weak_view(self, batch: Batch) -> Tensor:
         """What the online network sees of the weak view: all rows, or those that Eq. 1 needs."""
         every = batch.views["weak"]
-        return every if self.weak_rows == "all" else every[: batch.n_partial]
+        if self.weak_rows == "all":
+            return every
+        seen = every[: batch.n_partial]
+        return blend(seen, self.part_blend) if self.part_blend else seen
 
     def _key_pass(self, nets: Nets, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Keys z' (B, D), and the momentum network's weak logits where it is the teacher."""
@@ -260,7 +267,10 @@ class ConCont(MethodDefaults):
         if self.part_loss == "none":
             return logits.new_zeros(())
         known = len(logits)  # the rows after these have no candidate set, so no loss
-        rows = PART_LOSSES[self.part_loss, self.part_rows](logits, evidence[:known])
+        loss, sets = PART_LOSSES[self.part_loss, self.part_rows], evidence[:known]
+        rows = loss(logits, sets)
+        if self.part_blend:
+            rows = rows.lerp(loss(logits, sets.flip(0)), blend_shares(known, self.part_blend, rows))
         rows = F.pad(rows, (0, len(evidence) - known))
         return PART_MEANS[self.part_mean](rows, evidence)
 
