@@ -32,6 +32,7 @@ def measure(run: concont.Run) -> dict[str, Any]:
     settings = run.settings
     return {
         "data": settings.data.source,
+        "labeled": settings.data.labeled,
         "noise": settings.data.noise,
         "trust": getattr(settings.method, "trust", None),
         "seed": settings.data.seed,

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 import torch
 
@@ -14,18 +12,30 @@ from concont.bench.timing import (
 CPU = torch.device("cpu")
 
 
-def test_a_call_is_timed():
-    assert 0.02 <= time_call_s(lambda: time.sleep(0.02), CPU) < 0.2
+@pytest.fixture
+def clock(monkeypatch):
+    """What `time.perf_counter` reads, moved by hand."""
+    now = [100.0]
+    monkeypatch.setattr("concont.bench.timing.time.perf_counter", lambda: now[0])
+    return now
 
 
-def test_steady_time_is_the_median_over_blocks_after_a_first_call():
+def test_a_call_is_timed(clock):
+    def call():
+        clock[0] += 0.25
+
+    assert time_call_s(call, CPU) == 0.25
+
+
+def test_steady_time_is_the_median_over_blocks_after_a_first_call(clock):
     calls = []
 
     def call():
         calls.append(1)
-        time.sleep(0.2 if len(calls) == 2 else 0.002)  # one block has a hiccup
+        # The first call compiles, and one block has a hiccup.
+        clock[0] += {1: 5.0, 3: 0.2}.get(len(calls), 0.002)
 
-    assert 2 <= time_steady_ms(call, CPU, calls=3) < 10
+    assert time_steady_ms(call, CPU, calls=3) == pytest.approx(2)
     assert len(calls) == 1 + 3 * N_BLOCKS
 
 

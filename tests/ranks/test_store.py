@@ -79,7 +79,7 @@ def test_packets_that_are_dropped_are_no_answer(listener):
         began = time.monotonic()
         with pytest.raises(UsageError, match=r"reaches nobody at .* within 0.2 s \(no answer\)"):
             store.wait_for_answer(1, *listener.getsockname(), 0.2)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 20
 
 
 def test_a_rank_waits_for_rank_0_to_open_its_port(port):

@@ -52,6 +52,7 @@ WITHOUT_EFFECT = {"data.root", "train.device", "train.compile", "train.checkpoin
 WITHOUT_EFFECT |= {"train.memory_share", "train.rank_timeout", "recipe"}
 WITHOUT_EFFECT |= {f"data.{name}" for name in (*DATA_PATHS, *HOW_READ)}  # the digest says it all
 WITHOUT_EFFECT |= {"model.width", "method.part_rows"}  # with ResNet, and with the partial loss
+WITHOUT_EFFECT |= {"method.part_blend"}  # where the online network sees every weak view
 WITHOUT_EFFECT |= {"model.weights_digest", "model.start_digest"}  # where no weights are given
 WITHOUT_EFFECT |= {"model.own_digest"}  # where no network of the user's own is
 WITHOUT_EFFECT |= {"model.depth"}  # and those of the views of features

@@ -85,6 +85,28 @@ def test_memory_that_runs_out_is_a_line_with_a_batch_of_which_a_step_passes(
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(("share", "fewest"), [(None, 8), (0.25, 1), (0.02, 1)])
+def test_a_batch_is_tried_with_as_many_partial_rows_in_front_as_it_would_have(
+    tmp_path, toy_arrays, toy_config, on_gpu, monkeypatch, share, fewest
+):
+    toy_config["train"] |= {"batch_size": 40, "partial_share": share}
+    toy_config["method"] |= {"teacher": "momentum", "weak_rows": "partial"}
+    run = prepare(resolve(toy_config), RunFolder(tmp_path / "run"), from_arrays(toy_arrays))
+    tried = {}
+
+    def learn(self, batch):
+        tried[len(batch.index)] = batch.n_partial
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(Step, "learn", learn)
+    with pytest.raises(ConcontError, match="or for any"):
+        list(run.execute())
+    assert len(tried) > 3
+    for rows, count in tried.items():
+        assert min(fewest, rows) <= count <= rows
+        assert share is None or count == max(1, round(share * rows))
+
+
 def fail(*_, **__):
     raise torch.OutOfMemoryError("again")
 
@@ -102,7 +124,7 @@ def test_a_trial_that_fails_in_another_way_is_no_traceback(run, on_gpu, monkeypa
         raise RuntimeError("CUDA error: unspecified launch failure")
 
     monkeypatch.setattr(memory, "_try_step", break_down)
-    with pytest.raises(ConcontError, match="or for any"):
+    with pytest.raises(ConcontError, match="40 rows: make train.batch_size smaller"):
         list(run.execute())
 
 

@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
+from concont.memory import tells_of_full_memory
 from concont.runs.settings import Settings
 from concont.types import Net, Nets
 
@@ -54,9 +55,9 @@ def compiled(
         nonlocal current, proven
         try:
             result = (current if proven else without_warnings(current))(*args, **kwargs)
-        except torch.OutOfMemoryError:  # the plain code takes no less
-            raise
         except Exception as error:  # a missing compiler, an old GPU, a user's network: many kinds
+            if tells_of_full_memory(error):  # the plain code takes no less
+                raise
             if proven and not isinstance(error, TorchDynamoException):  # other shapes compile later
                 raise
             why = reason(error)
@@ -187,7 +188,7 @@ class Captured:
         self.update(*self.inputs)
 
     def _run_aside(self) -> None:
-        """An ordinary update on a stream of its own, as capturing wants it before."""
+        """An ordinary update, on the stream that is captured from."""
         here = torch.cuda.current_stream()
         self.stream.wait_stream(here)
         with torch.cuda.stream(self.stream):

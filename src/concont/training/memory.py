@@ -1,8 +1,9 @@
 """Too little memory for a step: one line, with the batch that fits where that can be tried."""
 
+import gc
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import torch
@@ -36,14 +37,16 @@ def full_memory_in_words(
         release_tensors(error)
 
     def fits(rows: int) -> bool:
-        return _try_step(settings, state, data, order.epoch(0)[:1, :rows])
+        count = order.n_partial
+        if count is not None:  # of each kind there is one at least
+            count = min(max(round(count / order.batch_size * rows), 1), rows - 1)
+        smaller = replace(order, batch_size=rows, n_partial=count)
+        return _try_step(settings, state, data, smaller)
 
     found = None
     if is_gpu(data.device) and ranks.size() == 1:  # the others would have to try, too
-        try:
+        with suppress(RuntimeError):  # of a device that fails in another way now
             found = find_fitting_batch(order.batch_size, fits)
-        except RuntimeError:  # a device that fails in another way now
-            found = 0
     raise ConcontError(explain(data.device, order.batch_size, found))
 
 
@@ -88,17 +91,19 @@ def is_gpu(device: torch.device) -> bool:
     return device.type == "cuda"
 
 
-def _try_step(settings: Settings, state: TrainState, data: TrainingSet, plan: torch.Tensor) -> bool:
-    """Whether steps on the rows of `plan` (1, B) fit; they change the state: the run has ended.
+def _try_step(settings: Settings, state: TrainState, data: TrainingSet, order: Order) -> bool:
+    """Whether steps in this order fit; they change the state: the run has ended.
 
-    They are the run's own, with what goes on beside each other in them, but for the compiler, which
-    takes half a minute and saves memory at most.
+    Taken as the run takes them, on the same kinds of streams, but not compiled: that would take
+    half a minute, and seldom needs more memory.
     """
     state.optimizer.zero_grad()
-    torch.cuda.empty_cache()
+    _release_memory()
     unguarded = replace(settings, train=replace(settings.train, skip_nonfinite=0))
+    plan = order.epoch(0)[:1]
     try:
-        step, (images,) = Step(unguarded, state, data), data.batches(plan)
+        step = Step(unguarded, state, data, n_partial=order.leading_partial)
+        (images,) = data.batches(plan)
         with torch.compiler.set_stance("force_eager"):
             for _ in range(Captured.WARM_UP):
                 step(plan[0].to(data.device), images, lr=0.0)
@@ -109,3 +114,11 @@ def _try_step(settings: Settings, state: TrainState, data: TrainingSet, plan: to
         release_tensors(error)
         return False
     return True
+
+
+def _release_memory() -> None:
+    """Give back what a step that is over holds: it names itself, and each stream had workspaces."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch._C._cuda_clearCublasWorkspaces()
+    torch.cuda.empty_cache()
