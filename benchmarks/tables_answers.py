@@ -57,7 +57,7 @@ def noise() -> Rows:
         "MNIST": "mnist",
         "Fashion-MNIST": "fashion",
     }
-    head = ["data", "no noise", "trust 0.8", "noise", "trust 0.8", "got back", "AUC", "lowest"]
+    head = ["data", "no noise", "trust 0.8", "noise", "trust 0.8", "got back", "AUC", "lowest AUC"]
     return [head, *([name, *noise_row(runs[key])] for name, key in names.items())]
 
 

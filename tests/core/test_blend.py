@@ -4,9 +4,13 @@ import torch
 from concont.core.blend import blend, blend_shares
 
 
-def test_shares_go_evenly_from_none_to_the_most():
-    shares = blend_shares(4, 0.4, torch.zeros((), dtype=torch.float64))
-    assert shares.tolist() == pytest.approx([0.05, 0.15, 0.25, 0.35])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_shares_are_spread_evenly_and_those_of_the_first_rows_too(dtype):
+    shares = blend_shares(1024, 0.4, torch.zeros((), dtype=dtype))
+    for rows in (8, 64, 1024):
+        evenly = 0.4 * (torch.arange(rows) + 0.5) / rows
+        assert (shares[:rows].sort().values - evenly).abs().max() < 0.4 * 2 / rows
+        assert torch.equal(shares[:rows], blend_shares(rows, 0.4, shares))
 
 
 @pytest.mark.parametrize("shape", [(5,), (4, 3), (6, 2, 3, 3)])
@@ -24,3 +28,8 @@ def test_nothing_is_blended_into_the_middle_row_of_an_odd_batch():
     values = torch.randn(5, 2)
     assert torch.allclose(blend(values, 0.5)[2], values[2])
     assert not torch.allclose(blend(values, 0.5)[1], values[1])
+
+
+def test_nothing_is_blended_where_the_most_is_nothing():
+    values = torch.randn(4, 3)
+    assert torch.equal(blend(values, 0.0), values)

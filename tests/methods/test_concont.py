@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -5,6 +6,9 @@ import torch
 import torch.nn.functional as F
 
 import oracles
+from concont.config.resolve import resolve
+from concont.core.blend import GOLDEN
+from concont.errors import UsageError
 from concont.methods.concont import ConCont
 from concont.types import Nets
 from concont_variants import QUEUE, VARIANTS, cast_votes, describe, expected_terms, filled
@@ -53,26 +57,38 @@ def test_fewer_weak_rows_need_a_teacher_that_sees_them_all():
             ConCont(**{"teacher": "momentum", "weak_rows": "partial", **wrong})
 
 
-@pytest.mark.parametrize("voted", [False, True])
-def test_blends_of_weak_views_are_held_against_both_sets(voted):
-    method = ConCont(queue=QUEUE, teacher="momentum", weak_rows="partial", part_blend=0.4)
+@pytest.mark.parametrize("part_mean", ["batch", "partial"])
+@pytest.mark.parametrize("tail", [0, 1])  # leading rows that have no set
+@pytest.mark.parametrize("kind", ["sets", "votes", "uniform"])
+def test_blends_of_weak_views_are_held_against_both_sets(kind, tail, part_mean):
+    method = ConCont(queue=QUEUE, teacher="momentum", weak_rows="partial", part_mean=part_mean)
+    method = replace(method, part_loss="uniform" if kind == "uniform" else "partial")
     batch, n_partial = partial_first(problem())
-    votes = cast_votes(batch.candidates)
-    batch = replace(batch, n_partial=n_partial, weights=votes if voted else None)
-    known = oracles.evidence(batch.candidates.tolist(), votes.tolist(), float(voted))
+    votes, rows = cast_votes(batch.candidates), n_partial + tail
+    batch = replace(batch, n_partial=rows, weights=votes if kind == "votes" else None)
+    known = oracles.evidence(batch.candidates.tolist(), votes.tolist(), float(kind == "votes"))
+    of_rows = oracles.uniform_cross_entropy if kind == "uniform" else oracles.weighed_cross_entropy
     nets, weak, loss = Nets(LinearNet(2), LinearNet(3)), batch.views["weak"].flatten(1), 0.0
-    for i in range(n_partial):
-        other, share = n_partial - 1 - i, 0.4 * (i + 0.5) / n_partial
+    for i in range(rows):
+        other, share = rows - 1 - i, 0.4 * math.modf((i + 1) * GOLDEN)[0]
         blended = (1 - share) * weak[i] + share * weak[other]
-        logits = nets.online.logits(blended[None]).tolist() * 2
-        first, second = oracles.weighed_cross_entropy(logits, [known[i], known[other]])
-        loss += ((1 - share) * first + share * second) / B
-    found = method.losses(nets, filled(method), batch).terms
+        first, second = of_rows(
+            nets.online.logits(blended[None]).tolist() * 2, [known[i], known[other]]
+        )
+        loss += (1 - share) * first + share * second
+    found = replace(method, part_blend=0.4).losses(nets, filled(method), batch).terms
+    loss /= B if part_mean == "batch" else n_partial
     assert found["loss_part"].item() == pytest.approx(loss, abs=1e-12)
-    plain = replace(method, part_blend=0.0).losses(nets, filled(method), batch).terms
+    plain = method.losses(nets, filled(method), batch).terms
     assert found["loss_part"] != plain["loss_part"]
     for other in ("loss_reg", "loss_contrast"):
         assert found[other] == plain[other]
+
+
+def test_blends_need_a_weak_view_that_serves_the_partial_loss_alone(toy_config):
+    toy_config["method"] |= {"name": "concont", "part_blend": 0.5}
+    with pytest.raises(UsageError, match="method.part_blend"):
+        resolve(toy_config)
 
 
 def test_losses_write_nothing_and_commit_moves_thresholds_and_queue():

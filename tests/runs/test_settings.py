@@ -105,6 +105,9 @@ def test_settings_that_came_later_leave_the_hashes_of_earlier_runs_as_they_were(
     """Of the settings as they were written before `stem`, `weights` and `backbone_rate`."""
     base = Settings(ConCont(), data=Data(source="cifar10", unlabeled=True))
     assert base.hash() == "1d94e7f6dfc2a988"
+    asked = {"data": {"labeled": 0.1, "ambiguity": 0.5}}
+    hashes = [resolve(asked, f"{data}-strong").hash() for data in ("cifar10", "svhn")]
+    assert hashes == ["ae68961c232b0944", "0e361724aebf5eac"]
     others = [
         replace(base, model=Model(stem="half")),
         replace(base, optimizer=Optimizer(backbone_rate=0.1)),

@@ -14,6 +14,7 @@ import torch
 import ranked_steps
 from concont.data.order import Order
 from concont.errors import UsageError
+from concont.methods.concont import ConCont
 from concont.ranks import world
 from concont.training.ranks import agree_on_run, refuse_uneven_ranks
 from processes import ENVIRONMENT, SECONDS, concont, concont_on_ranks, on_ranks
@@ -158,10 +159,20 @@ def test_wrong_use_is_one_line_from_rank_0_and_ends_all(tmp_path, toy_arrays, ki
 
 def test_batches_must_be_divided_evenly(monkeypatch):
     order = Order(torch.arange(10), torch.arange(0), 6, None, 1)
-    refuse_uneven_ranks(order)
+    refuse_uneven_ranks(order, ConCont())
     monkeypatch.setattr(world.WORLD, "size", 4)
     with pytest.raises(UsageError, match="4 ranks cannot share a batch of 6 rows evenly"):
-        refuse_uneven_ranks(order)
+        refuse_uneven_ranks(order, ConCont())
+
+
+def test_blends_of_a_batch_that_several_ranks_share_are_refused(monkeypatch):
+    order = Order(torch.arange(10), torch.arange(0), 8, None, 1)
+    method = ConCont(teacher="momentum", weak_rows="partial", part_blend=0.5)
+    refuse_uneven_ranks(order, method)
+    monkeypatch.setattr(world.WORLD, "size", 4)
+    refuse_uneven_ranks(order, ConCont())
+    with pytest.raises(UsageError, match="part_blend takes one process"):
+        refuse_uneven_ranks(order, method)
 
 
 def test_one_process_agrees_with_itself(toy_arrays, toy_config):

@@ -164,9 +164,8 @@ def mean_over_batch(rows: Tensor, candidates: Tensor) -> Tensor:
 
 
 def mean_over_partial(rows: Tensor, candidates: Tensor) -> Tensor:
-    """The mean over the rows that something is known of; 0 where there is none."""
-    partial = ~find_unlabeled(candidates)
-    return divide_over_ranks((rows * partial).sum(), partial.sum())
+    """The sum a row that something is known of; 0 where there is none."""
+    return divide_over_ranks(rows.sum(), (~find_unlabeled(candidates)).sum())
 
 
 PART_MEANS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {

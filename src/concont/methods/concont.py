@@ -63,7 +63,7 @@ class ConCont(MethodDefaults):
     part_rows: Literal["partial", "all"] = setting("partial", only_with=UNIFORM)  # whom it holds
     part_mean: Literal["batch", "partial"] = setting("batch", only_with=WITH_PART)
     part_weight: NonNegative = setting(1.0, only_with=WITH_PART)  # in Eq. 5; the paper's is 1
-    # Eq. 1 on blends of two weak views, held against both sets: the largest part of the second
+    # Eq. 1 on blends of two weak views, held against both sets: at most this of the second; 0: none
     part_blend: Fraction = setting(0.0, only_with=TAUGHT)
     partial_soft: bool = False  # hold every partial row against its probabilities inside the set
     weak_rows: Literal["all", "partial"] = "all"  # whose weak view the online network sees
@@ -232,7 +232,7 @@ class ConCont(MethodDefaults):
         return {"overruled": ((partial & find_unlabeled(evidence)).sum(), partial.sum())}
 
     def _weak_view(self, batch: Batch) -> Tensor:
-        """What the online network sees of the weak view: all rows, or those that Eq. 1 needs."""
+        """What the online network sees of the weak view: all rows, or what Eq. 1 needs."""
         every = batch.views["weak"]
         if self.weak_rows == "all":
             return every
@@ -263,7 +263,7 @@ class ConCont(MethodDefaults):
         return torch.where(find_unlabeled(evidence)[:, None], hard, soft)
 
     def _part(self, logits: Tensor, evidence: Tensor) -> Tensor:
-        """Eq. 1, or what an ablation puts in its place."""
+        """Eq. 1, or what an ablation puts in its place; of blends, with the sets of both."""
         if self.part_loss == "none":
             return logits.new_zeros(())
         known = len(logits)  # the rows after these have no candidate set, so no loss

@@ -41,7 +41,7 @@ NOT_RUN = "is code of your own, which is run only if you name it: --method"
 LATER: dict[str, Plain] = {
     "data": {"noise": 0.0},
     "model": {"stem": "auto", "weights": None, "start": None, "own": None},
-    "method": {"trust": 1.0, "vote_strength": 1.0, "vote_strength_end": None},
+    "method": {"trust": 1.0, "vote_strength": 1.0, "vote_strength_end": None, "part_blend": 0.0},
     "optimizer": {"backbone_rate": 1.0},
     "train": {"skip_nonfinite": 0, "sync_batchnorm": True},
 }

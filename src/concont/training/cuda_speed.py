@@ -56,9 +56,10 @@ def compiled(
         try:
             result = (current if proven else without_warnings(current))(*args, **kwargs)
         except Exception as error:  # a missing compiler, an old GPU, a user's network: many kinds
-            if tells_of_full_memory(error):  # the plain code takes no less
+            compiling = isinstance(error, TorchDynamoException)
+            if not compiling and tells_of_full_memory(error):  # the plain code takes no less
                 raise
-            if proven and not isinstance(error, TorchDynamoException):  # other shapes compile later
+            if proven and not compiling:  # other shapes compile later
                 raise
             why = reason(error)
             if why not in given:

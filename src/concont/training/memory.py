@@ -37,11 +37,12 @@ def full_memory_in_words(
         release_tensors(error)
 
     def fits(rows: int) -> bool:
-        count = order.n_partial
-        if count is not None:  # of each kind there is one at least
-            count = min(max(round(count / order.batch_size * rows), 1), rows - 1)
-        smaller = replace(order, batch_size=rows, n_partial=count)
-        return _try_step(settings, state, data, smaller)
+        count, share = order.n_partial, settings.train.partial_share or 0
+        if count:
+            count = round(share * rows)
+            if count == 0:  # such a run is refused: it would learn nothing
+                return False
+        return _try_step(settings, state, data, replace(order, batch_size=rows, n_partial=count))
 
     found = None
     if is_gpu(data.device) and ranks.size() == 1:  # the others would have to try, too

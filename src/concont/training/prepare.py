@@ -122,7 +122,7 @@ def _plan_batches(settings: Settings, problem: Problem) -> Order:
     wanted = settings.train.batch_size
     order = Order.of(problem, settings.train, settings.network_method.partial_rows_first)
     _refuse_batches_without_labels(order, settings)
-    refuse_uneven_ranks(order)
+    refuse_uneven_ranks(order, settings.network_method)
     if order.batch_size < wanted:
         log.warning("a batch holds %d rows, not %d: the data has no more", order.batch_size, wanted)
     return order

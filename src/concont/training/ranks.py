@@ -12,6 +12,7 @@ from concont.ranks import world
 from concont.ranks.tensors import share
 from concont.rng import derive
 from concont.runs.settings import Data
+from concont.types import Method
 
 if TYPE_CHECKING:
     from concont.training.network_run import NetworkRun
@@ -25,8 +26,12 @@ def load_on_ranks(data: Data, report: Report | None = None) -> Dataset:
         return load_data(data, report)
 
 
-def refuse_uneven_ranks(order: Order) -> None:
-    """Every rank has as many rows of a batch as every other."""
+def refuse_uneven_ranks(order: Order, method: Method) -> None:
+    """Every rank has as many rows of a batch as every other, and none needs those of others."""
+    if world.size() > 1 and getattr(method, "part_blend", False):
+        raise UsageError(
+            "method.part_blend takes one process: an image's partner may be another rank's"
+        )
     if order.batch_size % world.size():
         raise UsageError(
             f"{world.size()} ranks cannot share a batch of {order.batch_size} rows evenly: choose "
