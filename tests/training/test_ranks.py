@@ -28,6 +28,15 @@ SHORT = (
 )
 
 
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """As ranks have: on more, sums round otherwise, and so do doubts at their limit."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture
 def jobs(toy_arrays, toy_config):
     """Settings and data by name: every method that has a network, and every kind of data."""
