@@ -16,6 +16,15 @@ def _seeded():
 
 
 @pytest.fixture
+def one_thread():
+    """PyTorch computes on one thread, as ranks do; on more, sums round otherwise."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def toy_arrays():
     """Forty 8 x 8 grey images of two easy classes, with a test set."""
     stream = np.random.RandomState(0)

@@ -19,22 +19,14 @@ from concont.ranks import world
 from concont.training.ranks import agree_on_run, refuse_uneven_ranks
 from processes import ENVIRONMENT, SECONDS, concont, concont_on_ranks, on_ranks
 
-pytestmark = pytest.mark.slow
+# A doubt at its limit falls otherwise where sums round otherwise.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 SHORT = (
     *("train", "--data", "digits", "--labeled", "0.1", "--device", "cpu", "--epochs", "4"),
     *("--set", "model.width=4", "--set", "train.evaluate_every=2"),
     *("--set", "train.checkpoint_every=0", "--set", "train.rank_timeout=20"),
 )
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """As ranks have: on more, sums round otherwise, and so do doubts at their limit."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

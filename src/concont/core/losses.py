@@ -164,7 +164,7 @@ def mean_over_batch(rows: Tensor, candidates: Tensor) -> Tensor:
 
 
 def mean_over_partial(rows: Tensor, candidates: Tensor) -> Tensor:
-    """The sum a row that something is known of; 0 where there is none."""
+    """The sum over all rows, divided by how many of them have a set; 0 where none has."""
     return divide_over_ranks(rows.sum(), (~find_unlabeled(candidates)).sum())
 
 
